@@ -16,11 +16,11 @@ import (
 //	Capture    (Ahead) of those that move; they go on at once -> Written
 //	HactAhead  the new agents have them at hand -> HvAhead
 //
-// What a rank has sent or received by then does not matter: of such an image only pages of memory are used, and those
-// that have changed come again. So it needs no gate, no bookmark and no Ready. If anything goes wrong with it the move
-// goes on without: the images are full, and all stand for longer.
+// What a rank has sent or received by then does not matter: of such an image only pages of memory
+// are used, and those that have changed come again. So it needs no gate, no bookmark and no Ready.
+// If it fails the move goes on without it: the images are full, and all ranks stand for longer.
 
-// ahead is what goes ahead in an attempt.
+// ahead is the state of the images that go ahead in an attempt.
 type ahead struct {
 	seq       int // of the folder; 0: there is none yet
 	store     string
@@ -40,7 +40,7 @@ func (h *Head) goAhead() {
 	h.act(HeadAction{Type: HactFolder, Lasting: h.run.lasting()})
 }
 
-// aheadFolder takes the folder. The attempt's own is asked for meanwhile.
+// aheadFolder takes the folder, and asks for the attempt's own.
 func (h *Head) aheadFolder(ev *HeadEvent) {
 	a := h.run
 	w := a.ahead
@@ -59,12 +59,12 @@ func (h *Head) captureInto(rank int, cfg oob.CaptureConfig) {
 	cfg.Mode, cfg.Codec = h.run.mode, h.run.codec
 	data, err := json.Marshal(cfg)
 	if err != nil {
-		panic(err) // strings and numbers: cannot be
+		panic(err) // cannot happen: strings and numbers
 	}
 	h.tell(rank, oob.Msg{Kind: oob.Capture, Data: data})
 }
 
-// reportedAhead takes what is said of images that go ahead.
+// reportedAhead takes a report on images that go ahead.
 func (h *Head) reportedAhead(rank int, m *oob.Msg) {
 	a := h.run
 	w := a.ahead
@@ -100,7 +100,7 @@ func (h *Head) again(millis int64) {
 	h.startTimer(millis)
 }
 
-// arrived takes the word that the images are where the ranks go.
+// arrived takes the report that the images are on the nodes where the ranks go.
 func (h *Head) arrived(ev *HeadEvent) {
 	a := h.run
 	if a == nil || a.phase != phaseAhead || !a.ahead.sent || ev.Seq != a.ahead.seq {

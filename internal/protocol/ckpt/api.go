@@ -83,7 +83,7 @@ const (
 	EvMsg      RankEventType = 1 + iota // a message of the head or, if a Bookmark, of another rank
 	EvArmed                             // ActArm was done
 	EvAtPoint                           // the program stands at the Point it was stopped at
-	EvClosed                            // ActCloseGate was done: nobody is inside the library
+	EvClosed                            // ActCloseGate was done: no goroutine is inside the library
 	EvFlushed                           // ActFlush was done: all accepted frames have left, no handshake is in progress
 	EvProgress                          // bytes were received (only after ActDrain was asked for)
 	EvCaptured                          // ActCapture was done: the copy stands, the program may go on
@@ -129,7 +129,7 @@ type HeadEvent struct {
 	Msg     oob.Msg // HvMsg
 	Request Request // HvRequest; HvHold: only the ID
 	Rank    int     // HvDied
-	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative, HvMoveFailed, HvAhead: why; HvHold: who holds
+	Err     string  // HvDied, HvFolderFailed, HvCommitFailed, HvNative, HvMoveFailed, HvAhead: why; HvHold: the holder
 	Timer   uint64  // HvTimeout: the timer's id, as in HactTimer
 	Store   string  // HvFolder: the store that images go into, by its name; "": a folder
 	Folder  string  // HvFolder: where images go, the folder or the set in the store
@@ -143,8 +143,8 @@ type HeadEvent struct {
 type Request struct {
 	ID        uint64 // chosen by the driver; comes back in HactDone
 	Mode      uint64 // oob.ModeSelf, ModeNative or ModeAuto
-	Stop      bool   // end the job after the commit; nobody goes on computing
-	Timeout   int64  // milliseconds until the answer, whatever is in the way; a move: also for each waiting phase, and package joblife ends it; 0: the default, for each phase and for a release
+	Stop      bool   // end the job after the commit; no rank computes any further
+	Timeout   int64  // milliseconds until the answer in any case; a move: also for each waiting phase, and package joblife ends it; 0: the default, for each phase and for a release
 	Spent     int64  // milliseconds of Timeout that are over
 	Patient   bool   // it waits for a release without limit
 	Codec     string
@@ -158,7 +158,7 @@ type HeadEventType uint8
 // What can happen to the head.
 const (
 	HvMsg          HeadEventType = 1 + iota // a message of a rank (Dests may come summed, from an agent)
-	HvRequest                               // somebody wants a checkpoint
+	HvRequest                               // a checkpoint is requested
 	HvDied                                  // a rank is gone
 	HvTimeout                               // a timer ran out
 	HvFolder                                // answer to HactFolder
@@ -167,7 +167,7 @@ const (
 	HvCommitFailed                          // the same, Err why
 	HvAllUp                                 // all ranks are up: checkpoints may begin
 	HvHold                                  // a user keeps checkpoints off; answered by HactHeld
-	HvRelease                               // the user does so no longer
+	HvRelease                               // the user has released them
 	HvPause                                 // the ranks are stopped: no deadline counts
 	HvGoOn                                  // they go on
 	HvNative                                // whether whole processes can be imaged is known by now: Err why not
@@ -195,7 +195,7 @@ type HeadAction struct {
 type Done struct {
 	ID   uint64
 	Seq  int    // the committed sequence number, if Err is ""
-	Err  string // names rank and what was waited for
+	Err  string // names the rank and the event that was awaited
 	Stop bool   // the job is to be ended now
 
 	Mode  uint64        // the kind of images, made or tried: oob.ModeSelf or ModeNative
@@ -226,8 +226,8 @@ const (
 	HactDiscard                             // remove the folder of an attempt that failed
 	HactDone                                // a request is answered
 	HactHeld                                // no checkpoint falls from now on, until HvRelease
-	HactProgress                            // tell those who wait
+	HactProgress                            // tell the waiting clients
 	HactFinalized                           // all ranks were released from Finalize
-	HactAhead                               // bring Images to where the ranks go that move; answer HvAhead
+	HactAhead                               // bring Images to the nodes where ranks move; answer HvAhead
 	HactMoved                               // all stand, and the images of those that move are written; HvMoveFailed or Successor follows
 )

@@ -108,7 +108,7 @@ func (h *Head) begin() {
 		h.enter(phaseAhead)
 		return
 	}
-	// The folder is asked for now, so that nobody waits for a disk with the gates closed.
+	// The folder is asked for now, so that no rank waits for a disk with its gate closed.
 	h.act(HeadAction{Type: HactFolder, Lasting: a.lasting()})
 	if a.mode == oob.ModeSelf {
 		h.enter(phasePoints)
@@ -192,7 +192,7 @@ func (a *attempt) last() phase {
 // limit is the deadline of the present phase in milliseconds.
 func (h *Head) limit() int64 {
 	if h.trying() {
-		return min(h.cfg.AutoMillis, h.run.millis/2) // there is to be time for the other kind
+		return min(h.cfg.AutoMillis, h.run.millis/2) // leave time for the other kind
 	}
 	return h.run.millis
 }
@@ -201,7 +201,7 @@ func (h *Head) capture() {
 	a := h.run
 	if a.mode == oob.ModeNative {
 		base := h.chain.begin(h.cfg.FullEvery)
-		if a.move == nil { // where a rank goes there is nothing of the chain
+		if a.move == nil { // the node where a rank moves has nothing of the chain
 			a.base = base
 		}
 	}
@@ -213,7 +213,7 @@ func (h *Head) capture() {
 	}
 }
 
-// reported takes a message of the running attempt.
+// reported takes a message of the running attempt
 func (h *Head) reported(rank int, m *oob.Msg) {
 	a := h.run
 	if a.phase == phaseAhead {
@@ -298,8 +298,8 @@ func (h *Head) summed(m *oob.Msg) {
 	}
 }
 
-// folder takes the answer to HactFolder. An attempt may get a folder that an earlier attempt has asked for: it
-// is as good. A folder that nobody wants any more is given back.
+// folder takes the answer to HactFolder. An attempt may get a folder that an earlier attempt has
+// asked for, and can use it. A folder that is not needed any more is given back.
 func (h *Head) folder(ev *HeadEvent) {
 	a := h.run
 	wanted := a != nil && !a.folder && ev.Lasting == a.lasting() && !(ev.Type == HvFolder && a.ahead != nil && ev.Seq < a.ahead.seq) // images build on lower numbers only
@@ -318,7 +318,7 @@ func (h *Head) folder(ev *HeadEvent) {
 	}
 }
 
-// wrote notes how far a rank's image is. A rank that writes is not late.
+// wrote records how far a rank's image is. A rank that writes is not late.
 func (h *Head) wrote(rank int, bytes uint64) {
 	a := h.run
 	if a.phase != phaseCapturing && a.phase != phaseWriting || a.written[rank] || bytes <= a.bytes[rank] {
@@ -352,7 +352,7 @@ func (h *Head) imaged(rank int, m *oob.Msg) {
 	}
 	a.written[rank] = true
 	a.unwritten--
-	a.count(rank, a.size[rank]) // compressed it may be smaller: count all of it as written
+	a.count(rank, a.size[rank]) // a compressed image may be smaller: count it as written completely
 	if a.phase == phaseWriting {
 		h.finished(rank)
 	}

@@ -120,7 +120,7 @@ func (h *Head) failed(rank int, m *oob.Msg) {
 	}
 }
 
-// outcome describes the committed snapshot to those who asked for it.
+// outcome describes the committed snapshot to the requests that share it.
 func (a *attempt) outcome() Done {
 	d := Done{Seq: a.seq, Stop: a.stop, Mode: a.mode, Notes: a.notes}
 	for rank := range a.images {

@@ -38,7 +38,8 @@ func (h *Head) pause(on bool) {
 	}
 }
 
-// timeout asks late ranks what they do. The second time it ends the attempt and names the rank to blame.
+// timeout first asks late ranks what they do. The second time it ends the attempt and names the
+// rank to blame.
 func (h *Head) timeout() {
 	a := h.run
 	a.timer, a.left = 0, 0
@@ -130,7 +131,7 @@ func (a *attempt) missed() string {
 	return "has written nothing more of its image"
 }
 
-// progress tells those who wait how far the attempt is.
+// progress tells the waiting clients how far the attempt is.
 func (h *Head) progress() {
 	a := h.run
 	info := ProgressInfo{Ranks: h.cfg.Size - a.n2go, Size: h.cfg.Size, Written: a.sum, Total: a.total}

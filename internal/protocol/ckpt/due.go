@@ -2,7 +2,7 @@ package ckpt
 
 import "github.com/gorun-mpi/gorun/internal/protocol/oob"
 
-// With -ckpt-points ranks stand at every N-th Point, so that it can be the one that they are imaged at:
+// With -ckpt-points ranks stop at every N-th Point, so that they can be imaged there:
 //
 //	rank                        head
 //	 Due n ----------------->         the first for n: an attempt begins, if none runs and nobody holds
@@ -11,10 +11,11 @@ import "github.com/gorun-mpi/gorun/internal/protocol/oob"
 //	 Due n ----------------->         no attempt is about to stop it there
 //	        <----------------- Pass n     it goes on at once
 //
-// As with a checkpoint at intervals of time, one is left out while another is taken or written, and made up for when
-// the holder releases checkpoints; no rank stands meanwhile, as the holder may wait for it.
+// As with checkpoints at intervals of time, a due checkpoint is skipped while another is taken or
+// written. While checkpoints are held it is postponed until the release; no rank stands meanwhile,
+// as the holder may wait for it.
 type due struct {
-	point    uint64 // the latest that an attempt was wanted for
+	point    uint64 // the latest Point for which an attempt was wanted
 	standing []int  // ranks that stand at one, for Pass
 	at       []uint64
 }
@@ -22,7 +23,7 @@ type due struct {
 // OwnRequest is the ID of the requests that the machine makes itself, for due Points.
 const OwnRequest = 0
 
-// isDue takes a rank's word that it stands at Point n.
+// isDue takes a rank's report that it stands at Point n.
 func (h *Head) isDue(rank int, n uint64) {
 	d := &h.due
 	d.standing, d.at = append(d.standing, rank), append(d.at, n)
@@ -40,7 +41,7 @@ func (h *Head) isDue(rank int, n uint64) {
 	}
 }
 
-// pass lets ranks go on that no attempt is about to stop where they stand.
+// pass lets ranks go on if no attempt is about to stop them where they stand.
 func (h *Head) pass() {
 	d := &h.due
 	if !h.up || len(d.standing) == 0 {

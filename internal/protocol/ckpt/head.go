@@ -6,7 +6,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// HeadConfig is what the head knows of its job.
+// HeadConfig describes the job to the head.
 type HeadConfig struct {
 	Size        int
 	Incarnation uint64
@@ -16,7 +16,7 @@ type HeadConfig struct {
 	AutoMillis  int64 // how long an auto attempt waits for all ranks to stop at a Point; 0: 5 s
 
 	NativeErr string // why whole processes cannot be imaged, "" if they can; see HvNative
-	Apart     bool   // images that are to outlive the job, or that are no snapshot's, go elsewhere than those of other attempts
+	Apart     bool   // images that must outlive the job, or that do not belong to a snapshot, go elsewhere than those of other attempts
 	Codec     string // of the images of due Points (oob.Due)
 	FullEvery int    // of so many native snapshots at least one is full; 0 or 1: all are
 }
@@ -44,8 +44,8 @@ func ImageName(rank int) string { return fmt.Sprintf("rank-%05d.img", rank) }
 //
 // An attempt for a move differs after draining, see move.go.
 //
-// Committing has no deadline. A late rename may or may not still happen, and nobody can know. If the waiters
-// were told that the snapshot failed, it must not turn up later.
+// Committing has no deadline. A late rename may or may not still happen, and the head cannot know.
+// If the waiters were told that the snapshot failed, it must not turn up later.
 type Head struct {
 	cfg  HeadConfig
 	up   bool
@@ -53,7 +53,7 @@ type Head struct {
 	dead []bool
 
 	inFinalize []bool
-	account    uint64 // sum of what the ranks in Finalize have said of their calls
+	account    uint64 // sum of the accounts of their calls by ranks in Finalize
 	finalizing int
 
 	queue   []waiting // for the next attempt

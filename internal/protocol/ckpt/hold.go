@@ -17,9 +17,9 @@ import (
 //	  (the section)                  no attempt begins; requests wait, and are told who holds
 //	 Release n -------------->       the next attempt begins
 //
-// So no image shows a rank inside its section. A rank that was imaged while it waited for Held asks again when
-// it lives again, as it does for Finalize. A restart begins unheld: nobody was inside a section. A rank that
-// dies, or enters Finalize, holds no longer.
+// So no image shows a rank inside its section. A rank that was imaged while it waited for Held asks
+// again after a restart, as it does for Finalize. A restart begins without holds: no rank was
+// inside a section. The hold of a rank ends when it dies or enters Finalize.
 
 // Holder is a user's way to hold.
 type Holder uint8
@@ -31,7 +31,7 @@ const (
 	holders
 )
 
-// hold is that of one rank.
+// hold is the hold of one rank.
 type hold struct {
 	n       uint64 // counts the rank's holds; 0: it holds nothing
 	where   string // the place in the program
@@ -48,9 +48,9 @@ type order struct {
 // waiting is a request that no image has been taken for yet.
 type waiting struct {
 	Request
-	timer uint64 // its limit, see begins; or for how long it waits for a release; 0: it does not, or without a limit
-	asked bool   // late ranks were asked for it what they do
-	who   string // whom it has waited for
+	timer uint64 // its limit, see begins; or the limit of its wait for a release; 0: it does not wait, or without limit
+	asked bool   // late ranks were asked, for this request, what they do
+	who   string // the holder that it has waited for
 
 	direct bool // a move without images that go ahead: it was put off
 }
@@ -89,7 +89,7 @@ func (h *Head) ordered(ev *HeadEvent) {
 	*o = order{}
 }
 
-// Held says who keeps checkpoints off, "" if nobody does.
+// Held names the holder that keeps checkpoints off, "" if there is none.
 func (h *Head) Held() string {
 	for _, o := range h.orders {
 		if o.text != "" {
@@ -130,7 +130,7 @@ func (h *Head) putOff() {
 		return
 	}
 	h.drop("put off: checkpoints are held off by " + h.Held())
-	for i := range a.requests { // repeated holds would keep a move off for ever
+	for i := range a.requests { // repeated holds would postpone a move without end
 		a.requests[i].direct = a.move != nil
 	}
 	h.queue = append(a.requests, h.queue...)
@@ -141,7 +141,7 @@ func (h *Head) tellHeld() {
 	h.act(HeadAction{Type: HactProgress, Info: ProgressInfo{Phase: "held", Size: h.cfg.Size}})
 }
 
-// grant lets all into their sections who wait for that.
+// grant lets all waiting holders into their sections.
 func (h *Head) grant() {
 	if h.shut() {
 		return
@@ -183,7 +183,7 @@ func (h *Head) patience(w *waiting) int64 {
 	return h.cfg.PhaseMillis
 }
 
-// heldText says for how long a request has waited for a release.
+// heldText says how long a request has waited for a release.
 func (h *Head) heldText(w *waiting) string {
 	return fmt.Sprintf("checkpoints have been held off for %v, by %s", time.Duration(h.patience(w))*time.Millisecond, w.who)
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// The limit of a request is its user's. The user is answered when it is over, whatever attempt the request has joined or
-// waits for, and whatever limit that has. The attempt goes on if somebody else wants it.
+// The limit of a request belongs to its user. The user is answered when it is over, independent of
+// the attempt that the request has joined or waits for, and of that attempt's limit. The attempt
+// goes on if another request shares it.
 //
 //	request -- limit - AskMillis --> late ranks are asked what they do -- AskMillis --> the answer names one
 //
@@ -64,8 +65,8 @@ func (h *Head) impatient(timer uint64) {
 	}
 }
 
-// askedFor asks late ranks what they do, if that has not been done for a request with a limit. It reports whether it
-// has now.
+// askedFor asks late ranks what they do, unless that was done for this request, or the request has
+// no limit. It reports whether it asked.
 func (h *Head) askedFor(w *waiting) bool {
 	if !w.limited() || w.asked {
 		return false
@@ -89,8 +90,9 @@ func (h *Head) ask() {
 	}
 }
 
-// leave takes a request whose time is over out of the running attempt. That ends if nobody else wants it, or if it would
-// end the job for nobody. It goes on if it cannot be ended any more.
+// leave takes a request whose time is over out of the running attempt. The attempt ends if no other
+// request shares it, or if it would end the job without a request for that. It goes on if it cannot
+// be ended any more.
 func (h *Head) leave(i int) {
 	a, w := h.run, h.run.requests[i]
 	why := h.whyLate(&w)
@@ -111,7 +113,7 @@ func (h *Head) leave(i int) {
 
 func (w *waiting) limit() time.Duration { return time.Duration(w.Timeout) * time.Millisecond }
 
-// whyLate says why the running attempt has not brought what a request wants within its limit.
+// whyLate says why the running attempt has not satisfied a request within its limit.
 func (h *Head) whyLate(w *waiting) string {
 	switch {
 	case !w.limited():

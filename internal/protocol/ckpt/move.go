@@ -7,8 +7,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// A move takes some ranks to other nodes while the others stay in their processes. Its attempt is a native one up
-// to Ready of all. Then only the ranks that move are captured, and nobody's gate opens:
+// A move takes some ranks to other nodes while the others stay in their processes. Its attempt is a
+// native one up to Ready of all. Then only the ranks that move are captured, and no gate opens:
 //
 //	ahead       full images go ahead, see ahead.go
 //	place       somewhere to write is there
@@ -31,7 +31,7 @@ func (a *attempt) movers(size int) int {
 	return len(a.move)
 }
 
-// moving makes a set of the ranks of a request, nil if it is none for a move.
+// moving makes a set of the ranks of a request, nil if it does not ask for a move.
 func moving(r Request) map[int]bool {
 	if len(r.Move) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (a *attempt) exempt() {
 	}
 }
 
-// cannotMove says why a request for a move cannot be.
+// cannotMove says why a request for a move cannot be fulfilled.
 func (h *Head) cannotMove(r Request) string {
 	for _, rank := range r.Move {
 		if rank < 0 || rank >= h.cfg.Size {
@@ -66,13 +66,13 @@ func (h *Head) cannotMove(r Request) string {
 	return ""
 }
 
-// moved tells the driver that the images of all that move are written.
+// moved tells the driver that the images of all ranks that move are written.
 func (h *Head) moved() {
 	a := h.run
 	h.act(HeadAction{Type: HactMoved, Images: a.images, Seq: a.seq, Done: Done{ID: a.requests[0].ID, Base: a.base, Notes: a.notes}})
 }
 
-// moveFailed gives up a move at any time before its Successor, also while it waits for its turn.
+// moveFailed gives up a move at any time before its Successor, even while it waits for its turn.
 func (h *Head) moveFailed(why string) {
 	if i := slices.IndexFunc(h.queue, func(w waiting) bool { return len(w.Move) > 0 }); i >= 0 {
 		h.done(h.queue[i], Done{Err: why})
@@ -84,10 +84,10 @@ func (h *Head) moveFailed(why string) {
 	}
 }
 
-// Successor returns the machine of the incarnation that begins with a move. What has waited here waits there, with
-// the timers that run: requests, and users who hold. The ranks say again what they hold, and that they are in
-// Finalize. The next native images are full: those that moved have nothing to build on. This machine is of no use
-// any more.
+// Successor returns the machine of the incarnation that begins with a move. Waiting requests and
+// holds of users go over to it, with their running timers. The ranks repeat their holds, and that
+// they are in Finalize. The next native images are full, because ranks that moved have none to
+// build on. This machine must not be used any more.
 func (h *Head) Successor(incarnation uint64) *Head {
 	cfg := h.cfg
 	cfg.Incarnation = incarnation

@@ -206,8 +206,8 @@ func (r *Rank) close() {
 	r.act(RankAction{Type: ActCloseGate})
 }
 
-// committed ends the attempt with a snapshot. If the gate is still closed, the job stops after this snapshot:
-// nobody goes on computing, and the head ends the job.
+// committed ends the attempt with a snapshot. If the gate is still closed, the job stops after this
+// snapshot: no rank computes any further, and the head ends the job.
 func (r *Rank) committed(seq uint64) {
 	if r.state == Running || r.state == Captured || r.native && r.state == Ready {
 		r.live = false

@@ -14,10 +14,11 @@
 //
 //	Verdict -> Cleaned -> goodbye to all agents -> all Gone -> End
 //
-// Two nodes that are cut from one another while the head sees both end the life by a verdict that names them.
-// Before it, LeaveOut names each agent whose node is not to be used in a later life. The driver crosses it out, and
-// places the ranks on others when it is asked to Begin. If there are too few it answers so (Begun with a Verdict).
-// A node that was left out may be used again once somebody has said that its network is mended.
+// Two nodes that are cut off from one another while the head sees both end the life by a verdict
+// that names them. Before it, LeaveOut names each agent whose node must not be used in a later
+// life. The driver excludes the node, and places the ranks on others when it is asked to Begin. If
+// there are too few nodes it answers with a Begun with a Verdict. A node that was left out may be
+// used again once a user says that its network is mended.
 //
 // Inside a life the machine keeps two others. That of package wireup lets the ranks find how they reach each
 // other. That of package ckpt takes checkpoints. Ranks and agents speak to the machine in frames of package
@@ -63,7 +64,7 @@ type Event struct {
 	Slow     float64        // EvTick: how many times longer things take than on an idle machine; at least 1
 	Works    int            // EvStoring: operations of the storage in progress
 	Snapshot int            // EvChosen: sequence number of the snapshot, 0: from the start
-	Refused  bool           // EvChosen: there is nothing to go on from
+	Refused  bool           // EvChosen: there is no state to go on from
 	Ranks    []int          // EvMove
 }
 
@@ -82,20 +83,20 @@ const (
 	EvTick                           // time for a heartbeat, on a machine that is Slow
 	EvTimeout                        // a timer ran out
 	EvFail                           // the life fails for a reason of the driver's
-	EvFinish                         // somebody wants the job ended: no restart
+	EvFinish                         // a user wants the job ended: no restart
 	EvInterrupt                      // ^C: the first time ranks get SIGINT and a moment, the second time they are killed
-	EvStop                           // a signal that the ranks may end by as they like, for a while: no restart; the second time they are killed
+	EvStop                           // a signal after which the ranks may end in their own way, for a while: no restart; the second time they are killed
 	EvSignal                         // a signal to be passed on
 	EvRequest                        // somebody wants a checkpoint
 	EvCkpt                           // answer to an ActCkpt
-	EvHold                           // somebody keeps checkpoints off; ActHeld answers when none can fall any more
-	EvRelease                        // the user does so no longer; ActHeld answers
+	EvHold                           // a user keeps checkpoints off; ActHeld answers when none can be taken any more
+	EvRelease                        // the user releases checkpoints; ActHeld answers
 	EvSuspend                        // all ranks are to be stopped; ActHeld answers when they are
-	EvResume                         // and to go on; ActHeld answers
+	EvResume                         // the ranks are to go on; ActHeld answers
 	EvStoring                        // the number of the storage's operations in progress has changed
 	EvChosen                         // answer to ActChoose
 	EvCleaned                        // answer to ActVerdict: all that the job had made for itself is removed
-	EvMove                           // somebody wants ranks on other nodes; ActMoved answers
+	EvMove                           // a user moves ranks to other nodes; ActMoved answers
 	EvJoined                         // answer to ActJoin: agents were started
 )
 
@@ -105,7 +106,7 @@ type Begun struct {
 	Back        uint64 // EvJoined: the incarnation in which a move that fails is reverted
 	Agents      []Agent
 	Restore     int64 // milliseconds without progress after which a restart from native images is given up; 0: it is none
-	Fetched     bool  // images come from other nodes: a rank that cannot be started could perhaps be from another snapshot
+	Fetched     bool  // images come from other nodes: a rank that cannot be started may be startable from another snapshot
 }
 
 // Agent is an agent that was started, and its share of the ranks.
@@ -158,8 +159,8 @@ const (
 	ActChoose                          // find the snapshot to restart from after Verdict; answer EvChosen
 	ActVerdict                         // the job is over, with Verdict; answer EvCleaned
 	ActEnd                             // no agent is left: no action follows
-	ActLeaveOut                        // use the node of the agent in no later life: it is cut from another, and this life ends
-	ActJoin                            // start agents, from Agent on, where Ranks are to go; answer EvJoined, always
+	ActLeaveOut                        // use the node of the agent in no later life: it is cut off from another, and this life ends
+	ActJoin                            // start agents, from Agent on, on the nodes where Ranks go; always answer EvJoined
 	ActRestore                         // tell these agents to restore the ranks from the images of Ckpt
 	ActSwitch                          // the next incarnation begins: tell all ranks that stay where they are (Back: all)
 	ActMoved                           // answer to EvMove

@@ -8,8 +8,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wireup"
 )
 
-// back watches that ranks come back from native images. Any progress of the start-up gives all ranks another
-// limit.
+// back watches ranks that come back from native images. Any progress of the start-up restarts the
+// limit for all ranks.
 type back struct {
 	limit int64        // milliseconds; 0: the life does not begin from native images
 	begun bool         // the ranks were ordered
@@ -36,8 +36,8 @@ func (l *life) expectBack() {
 	l.after(b.limit, l.notBack)
 }
 
-// restored notes that a rank is restored. When all are, it lets all go. None goes earlier: if one cannot be
-// restored, the user's files and terminal are left alone.
+// restored records that a rank is restored. When all are, it lets all go. None goes earlier, so
+// that the user's files and terminal are left alone if one cannot be restored.
 func (l *life) restored(rank int) {
 	b := &l.back
 	if !b.begun {
@@ -70,7 +70,7 @@ func (l *life) notBack() {
 		"the restart was given up, because for %v nothing has moved: %s", millis(b.still), l.missing())})
 }
 
-// missing names the ranks that have not come back, and says how far the first of them is.
+// missing names the ranks that have not come back, and says how far the first of them is
 func (l *life) missing() string {
 	var late []int
 	for rank := range l.ranks {
@@ -92,7 +92,7 @@ func (l *life) missing() string {
 	return fmt.Sprintf("%s (rank %d %s)", wireup.Ranks(late), first, how)
 }
 
-// holding tells the user of a rank that waits for a debugger.
+// holding tells the user that a rank waits for a debugger.
 func (l *life) holding(rank, pid int, held bool) {
 	b := &l.back
 	if !b.begun {

@@ -62,8 +62,8 @@ func (c *causes) say(rank int, s saying) {
 	}
 }
 
-// aborted takes a rank's AbortJob. If the rank has already met another rank's death, that is the reason,
-// whatever the program has made of the error. The rank itself has printed its message.
+// aborted takes a rank's AbortJob. If the rank has already met another rank's death, that is the
+// reason, even if the program reports another error. The rank itself has printed its message.
 func (c *causes) aborted(rank, code int, why uint64, text string) {
 	if c.said[rank].secondary {
 		why = oob.AbortFollows
@@ -93,12 +93,12 @@ func (c *causes) failing(rank int, secondary, stands bool, text string) {
 	}
 }
 
-// exited takes a rank's end. where tells how far the rank had come, and others whether other ranks are in MPI.
-// It reports whether the rank failed.
+// exited takes a rank's end. where says how far the rank had come, and others whether other ranks
+// are in MPI. It reports whether the rank failed.
 func (c *causes) exited(rank int, status syscall.WaitStatus, where Phase, others bool) bool {
 	s := c.said[rank]
 	if s.abort {
-		return true // recorded when it said so
+		return true // recorded when the rank announced it
 	}
 	v, k := Verdict{Rank: rank, Died: true, Code: statusCode(status)}, certain
 	switch {

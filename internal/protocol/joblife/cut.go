@@ -10,8 +10,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// Two nodes may be cut from one another while the head sees both. Only their ranks notice: what they send is not
-// acknowledged. They say so once a second (oob.Suspect), with the time since when, and once when it is over.
+// Two nodes may be cut off from one another while the head sees both. Only their ranks notice,
+// because their data is not acknowledged. They report that once a second (oob.Suspect), with its
+// duration, and report its end once.
 //
 //	rank 1            head                             after
 //	  nothing comes back from rank 3                     0 s
@@ -19,10 +20,10 @@ import (
 //	  Suspect ------>   ...
 //	  Suspect ------>   LeaveOut, the life ends         15 s   Config.CutMillis
 //
-// An agent that does not answer the head is not judged here: it is lost, or comes back. Nor is a rank that is only
-// stopped: its machine acknowledges.
+// An agent that does not answer the head is not judged here: it is lost, or comes back. A rank that
+// is only stopped is not suspected, because its machine acknowledges data.
 
-// cuts is what ranks have said about the paths between nodes.
+// cuts holds the ranks' reports about the paths between nodes.
 type cuts struct {
 	complaints map[complaint]bool
 	told       map[cutPair]bool // the user knows
@@ -36,7 +37,8 @@ type cutPair struct{ a, b int }
 // cutMillis is Config.CutMillis by default.
 const cutMillis = 15_000
 
-// suspects takes a rank's word that nothing has come back from a peer for so long, or that something has.
+// suspects takes a rank's report that nothing has come back from a peer for some time, or that
+// something has.
 func (l *life) suspects(rank int, m *oob.Msg) {
 	if m.A >= uint64(len(l.ranks)) {
 		return
@@ -76,7 +78,7 @@ func (l *life) mended(c complaint, p cutPair) {
 	}
 }
 
-// cutPairs are the pairs of agents that answer the head and are complained of.
+// cutPairs are the pairs of agents that answer the head and about which ranks complain.
 func (l *life) cutPairs() (all []cutPair) {
 	found := map[cutPair]bool{}
 	for c := range l.cuts.complaints {
@@ -88,8 +90,8 @@ func (l *life) cutPairs() (all []cutPair) {
 	return slices.SortedFunc(maps.Keys(found), func(x, y cutPair) int { return slices.Compare([]int{x.a, x.b}, []int{y.a, y.b}) })
 }
 
-// cut ends the life because of a complaint that has lasted. The nodes that it leaves out are as few as it finds, and
-// no two of the others are known to be cut from one another.
+// cut ends the life because of a complaint that has lasted. It leaves out few nodes, chosen so that
+// no two of the others are known to be cut off from one another.
 func (l *life) cut(c complaint, silent int64) {
 	a, b := l.ranks[c.rank].link, l.ranks[c.peer].link
 	text := fmt.Sprintf("the network between %s and %s is cut: nothing has come back to rank %d from the node of rank %d for %v, while both nodes answer here",
@@ -115,8 +117,9 @@ func (l *life) cut(c complaint, silent int64) {
 	l.judge()
 }
 
-// worst is the agent to be left out first: the one that is cut from the most others, of these the one with the
-// highest number. That on the head's own node is the last choice: leaving it out would not end the head.
+// worst is the agent to be left out first: the one that is cut off from the most others, of these
+// the one with the highest number. The agent on the head's own node is the last choice: leaving it
+// out would not end the head.
 func (l *life) worst(pairs []cutPair) int {
 	from := map[int]int{}
 	for _, p := range pairs {

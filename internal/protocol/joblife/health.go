@@ -6,7 +6,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// What ranks are told of one another (mpi.Health). The head judges by what it judges agents by: answers to its pings.
+// Reports to ranks about the health of others (mpi.Health). The head judges ranks as it judges
+// agents: by answers to its pings.
 //
 //	head                            ranks
 //	  two pings without an answer
@@ -36,7 +37,7 @@ func (l *life) trust(k *link) {
 	}
 }
 
-// health tells all ranks what some are, once all are up.
+// health tells all ranks the health of some, once all are up.
 func (l *life) health(state uint64, ranks ...int) {
 	if l.count[Up] < len(l.ranks) || l.ending != nil || len(ranks) == 0 || len(l.ranks) == 0 || !l.ranks[0].hears {
 		return

@@ -7,8 +7,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// A user keeps checkpoints off (hold) or stops all ranks for a while (suspend). Both belong to the job, not to one
-// of its lives: a life that begins meanwhile begins held, and none begins while the job is suspended.
+// A user keeps checkpoints off (hold) or stops all ranks for a while (suspend). Both belong to the
+// job, not to one of its lives: a life that begins during a hold begins held, and no life begins
+// while the job is suspended.
 //
 //	EvSuspend -> held, at the latest when gates are open -> SIGSTOP -> agents answer -> ActHeld, suspended
 //	EvResume  -> SIGCONT -> released, ActHeld
@@ -19,7 +20,7 @@ type pauses struct {
 	holder string // who holds; "": nobody
 	state  suspension
 	id     uint64   // of the EvSuspend to be answered
-	deaf   int      // agents that have not said that their ranks are stopped
+	deaf   int      // agents that have not reported that their ranks are stopped
 	parked *Verdict // a restart that waits until the job is resumed
 }
 
@@ -31,10 +32,10 @@ const (
 	suspended
 )
 
-// suspender is who holds while the job is suspended.
+// suspender is the holder while the job is suspended.
 const suspender = "gorun suspend: the job is suspended, gorun resume lets it go on"
 
-// hold takes EvHold and EvRelease. Whether two hold or one makes no difference.
+// hold takes EvHold and EvRelease. Two holds have the same effect as one.
 func (j *Job) hold(ev *Event) {
 	p := &j.pauses
 	if ev.Type == EvRelease {
@@ -68,7 +69,7 @@ func (j *Job) refuseHold(id uint64, why string) {
 	j.act(Action{Type: ActHeld, ID: id, Text: why})
 }
 
-// held takes what the checkpoint machine says to a hold.
+// held takes the checkpoint machine's answer to a hold.
 func (l *life) held(a *ckpt.HeadAction) {
 	p := &l.j.pauses
 	switch {
@@ -99,7 +100,7 @@ func (j *Job) suspend(id uint64) {
 	}
 }
 
-// pingStopped is in pings that ask whether an agent has stopped its ranks.
+// pingStopped marks pings that ask whether an agent has stopped its ranks.
 const pingStopped = 1
 
 // stopRanks stops the ranks. No gate is closed. Agents answer in the order in which they are told.
@@ -133,7 +134,7 @@ func (l *life) hasStopped(k *link) {
 	l.j.act(Action{Type: ActHeld, ID: p.id})
 }
 
-// resume lets the ranks go on, and a restart begin that has waited for it.
+// resume lets the ranks go on, and begins a restart that has waited for it.
 func (j *Job) resume(id uint64) {
 	p := &j.pauses
 	if p.state != suspended {
@@ -145,7 +146,7 @@ func (j *Job) resume(id uint64) {
 	j.goOn()
 }
 
-// goOn begins the restart that has waited, when the job is not suspended and nothing is being stored.
+// goOn begins the waiting restart, when the job is not suspended and nothing is being stored.
 func (j *Job) goOn() {
 	p := &j.pauses
 	if v := p.parked; v != nil && p.state == runs && j.works == 0 {
@@ -184,14 +185,14 @@ func (j *Job) endSuspension(why string) {
 	p.state = runs
 }
 
-// endStopping gives a suspension up that is not complete when its life ends.
+// endStopping gives up a suspension that is incomplete when its life ends.
 func (j *Job) endStopping() {
 	if j.pauses.state == stopping {
 		j.endSuspension("the job is ending, or about to begin again")
 	}
 }
 
-// park keeps a restart back until the job is resumed. It reports whether it does.
+// park postpones a restart until the job is resumed. It reports whether it does.
 func (j *Job) park(v *Verdict) bool {
 	p := &j.pauses
 	if p.state != suspended {
@@ -203,7 +204,7 @@ func (j *Job) park(v *Verdict) bool {
 	return true
 }
 
-// unpark ends a job whose restart waits: somebody wants it ended.
+// unpark ends a job whose restart waits, because a user wants it ended.
 func (j *Job) unpark() {
 	if v := j.pauses.parked; v != nil && (j.end != nil || j.told != 0) {
 		j.pauses.parked = nil
@@ -215,7 +216,7 @@ func (j *Job) unpark() {
 	}
 }
 
-// Held says who keeps checkpoints off, "" if nobody does.
+// Held names the holder that keeps checkpoints off, "" if there is none.
 func (j *Job) Held() string {
 	l := j.life
 	if l == nil || l.ckpt == nil || l.ending != nil || l.closing {

@@ -24,7 +24,8 @@ type Config struct {
 	// Points says that checkpoints are wanted every so many Points, which ranks must understand.
 	Points bool
 
-	// CutMillis is for how long nothing may pass between two nodes that both answer until one is left out; 0: 15 s.
+	// CutMillis is how long nothing may pass between two nodes that both answer before one is left
+	// out; 0: 15 s.
 	CutMillis int64
 
 	// AskFrom is the number of bytes of addresses above which ranks ask for them; 0: wireup.WholeBytes; -1: always.
@@ -45,7 +46,7 @@ type Job struct {
 	restarts int
 	state    string
 	end      *Verdict       // the user's or the clock's reason to end the job; nil: none
-	told     syscall.Signal // the signal by which somebody has told the ranks to end: no restart; 0: none
+	told     syscall.Signal // the signal that told the ranks to end: no restart; 0: none
 	order    *Verdict       // the first order to end; nil: none was given
 	patience uint64         // the timer of it
 	obeyed   bool           // a final order was given: the storage is not waited for
@@ -132,7 +133,7 @@ func (j *Job) step(ev *Event) {
 	}
 }
 
-// fromOutside takes the events of users, signals and the builder of the program.
+// fromOutside takes events of users, signals and the builder of the program.
 func (j *Job) fromOutside(ev *Event) {
 	l := j.life
 	switch ev.Type {
@@ -159,7 +160,7 @@ func (j *Job) fromOutside(ev *Event) {
 	}
 }
 
-// pause takes the orders of users who keep checkpoints off or stop the ranks.
+// pause takes the orders of users that keep checkpoints off or stop the ranks.
 func (j *Job) pause(ev *Event) {
 	switch {
 	case j.life == nil || j.verdict != nil || j.end != nil:
@@ -206,8 +207,8 @@ func (j *Job) begin(snapshot int) {
 	j.act(Action{Type: ActBegin, Life: j.life.n, Snapshot: snapshot})
 }
 
-// finished ends the present life when nothing of it runs and no commit is being written. Then it decides what
-// follows.
+// finished ends the present life when no process of it runs and no commit is being written. Then it
+// decides what follows.
 func (j *Job) finished() {
 	l := j.life
 	if l == nil || l.closing || !l.begun || j.works > 0 && !j.obeyed || !l.over() {
@@ -241,8 +242,8 @@ func (j *Job) again(v *Verdict) {
 	j.act(Action{Type: ActChoose, Life: j.life.n, Verdict: *v, Left: slices.Clone(j.retreat.left)})
 }
 
-// asTold corrects a verdict about ranks that ended by a signal passed on to them: it says that gorun was sent
-// the signal.
+// asTold corrects the verdict about ranks that ended by a forwarded signal: it says that gorun was
+// sent the signal.
 func (j *Job) asTold(v *Verdict) *Verdict {
 	if j.told == 0 || v.Code != SignalBase+int(j.told) {
 		return v
@@ -252,7 +253,7 @@ func (j *Job) asTold(v *Verdict) *Verdict {
 	return &told
 }
 
-// chosen begins the next life, unless somebody has ended the job meanwhile.
+// chosen begins the next life, unless the job was ended meanwhile.
 func (j *Job) chosen(ev *Event) {
 	v := j.choosing
 	if v == nil {
@@ -341,7 +342,8 @@ func (j *Job) Restarts() int { return j.restarts }
 // still when they lose a peer.
 func (j *Job) RestartsLeft() bool { return j.restarts < j.cfg.Restarts }
 
-// Obeyed reports whether a final order to end the job was given: nobody waits for the storage any more.
+// Obeyed reports whether a final order to end the job was given: then the storage is not waited for
+// any more.
 func (j *Job) Obeyed() bool { return j.obeyed }
 
 // Life is the number of the present life, 0 before the first.
@@ -356,7 +358,7 @@ func (j *Job) Owns(life, agent, rank int) bool {
 // AllSpawned reports whether all ranks of the present life were started.
 func (j *Job) AllSpawned() bool { return j.life != nil && j.life.count[Spawned] == j.cfg.Size }
 
-// Steady reports whether nothing known keeps the present life from going on.
+// Steady reports whether no cause is known that ends the present life.
 func (j *Job) Steady() bool {
 	l := j.life
 	if l == nil || j.end != nil || j.verdict != nil || j.obeyed || l.ending != nil || l.closing || l.leaving {
@@ -395,7 +397,8 @@ func (j *Job) Rank(rank int) Rank {
 	return v
 }
 
-// Transports returns which transports carry what, or nil before that is known.
+// Transports returns which transport carries the messages between which ranks, or nil before that
+// is known.
 func (j *Job) Transports() *wireup.Summary { return j.life.routes }
 
 // goodbye is the last frame to an agent. It says that this process has removed what the job has left.

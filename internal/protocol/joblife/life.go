@@ -23,7 +23,7 @@ type life struct {
 
 	links  []*link
 	ranks  []rank
-	count  [phases]int // ranks that have come at least so far
+	count  [phases]int // number of ranks that have reached each phase
 	wires  *wireup.Head
 	routes *wireup.Summary // which transports carry what; nil: not known yet
 	denied bool            // the user was told of a denial since then
@@ -39,7 +39,7 @@ type life struct {
 	moved  []uint64 // ids of moves that the checkpoint machine was asked for
 	// its images come from other nodes
 	fetched bool
-	slow    float64 // how many times as long as usual things take, at the newest tick
+	slow    float64 // the slowdown of the machine, at the newest tick
 
 	causes   causes
 	cuts     cuts
@@ -47,9 +47,9 @@ type life struct {
 	graceFor int64
 	own      []uint64 // timers that end with this life
 	ending   *Verdict // why it is being ended; nil: it is not
-	guessed  bool     // that is a consequence, whose cause was not told in time
+	guessed  bool     // the verdict is a consequence, whose cause was not reported in time
 	leaving  bool     // a rank has entered Finalize
-	closing  bool     // nothing of it runs any more
+	closing  bool     // no process of it runs any more
 }
 
 // rank describes one rank.
@@ -135,8 +135,8 @@ func (l *life) everyone(m oob.Msg) {
 	}
 }
 
-// begins takes the agents that were started. Those of earlier lives go now: the new agents are ready to remove
-// what the job has left.
+// begins takes the agents that were started. Agents of earlier lives are dismissed now, because the
+// new ones are ready to remove what the job has left.
 func (l *life) begins(ev *Event) {
 	if l.begun {
 		return
@@ -226,7 +226,8 @@ func (l *life) frame(k *link, m *oob.Msg) {
 		}
 	case m.Kind == oob.Output || m.Kind == oob.Input || m.Kind == oob.Seen || m.Kind == oob.Tail || m.Kind == oob.Bound || m.Kind == oob.Offload: // the driver's
 	case m.Incarnation != 0 && m.Incarnation != l.id && !l.abortsLate(m):
-		// Said in an earlier life, for example by a process that was imaged while it spoke.
+		// The frame is from an earlier life, for example of a process that was imaged while it sent
+		// it.
 	case m.Kind == oob.Exit && m.From == oob.AgentAddr(k.index):
 		l.linkEnded(k)
 	case m.Kind == oob.Dests:
@@ -271,7 +272,7 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 			return
 		}
 		if l.ranks[rank].phase >= Final {
-			return // it was released, and so were the others: one has already ended
+			return // all ranks were released: one has already ended
 		}
 		l.causes.failing(rank, m.B == 1, l.j.RestartsLeft(), string(m.Data))
 		l.judge()
@@ -283,7 +284,7 @@ func (l *life) ofRank(rank int, m *oob.Msg) {
 	}
 }
 
-// reach notes that a rank has come to a phase. It returns how many ranks have.
+// reach records that a rank has reached a phase. It returns how many ranks have.
 func (l *life) reach(rank int, p Phase) int {
 	if l.ranks[rank].phase < p {
 		l.ranks[rank].phase = p
@@ -293,7 +294,7 @@ func (l *life) reach(rank int, p Phase) int {
 	return l.count[p]
 }
 
-// spawned takes an agent's word on a process that it has made or lets go.
+// spawned takes an agent's report on a process that it has made or let go.
 func (l *life) spawned(rank int, m *oob.Msg) {
 	r, pid := &l.ranks[rank], int(m.B)
 	if r.phase == Exited {
@@ -338,14 +339,14 @@ func (l *life) exited(rank int, status syscall.WaitStatus, text string) {
 	l.j.detail("rank %d has ended, %s", rank, describe(status))
 	switch {
 	case text == "":
-	case l.back.limit > 0 || l.fetched: // perhaps another snapshot can be restored
+	case l.back.limit > 0 || l.fetched: // another snapshot may be restorable
 		l.causes.set(certain, Verdict{Code: Failed, Rank: rank, Died: true, Text: fmt.Sprintf("rank %d could not be restored: %s", rank, text)})
 	default:
 		l.causes.set(certain, Verdict{Code: CannotExec, Rank: rank, Text: fmt.Sprintf("rank %d could not be started: %s", rank, text)})
 	}
 	failed := text != "" || l.guessed && !byItself(status) || l.causes.exited(rank, status, before, l.count[Greeted] > 0)
 	if v, _ := l.causes.verdict(); failed && l.guessed && v.Rank == rank {
-		l.ending = v // it is told after what has followed from it
+		l.ending = v // it is reported after its consequences
 	}
 	if before < Final && before >= Greeted || failed {
 		l.step(ckpt.HeadEvent{Type: ckpt.HvDied, Rank: rank, Err: describe(status)})
@@ -378,10 +379,10 @@ func (l *life) judge() {
 	case l.grace == 0 || wait < l.graceFor:
 		l.j.stop(l.grace)
 		l.graceFor = wait
-		l.grace = l.after(int64(float64(wait)*l.slow), func() { // the report of a death is late, too, where all is
+		l.grace = l.after(int64(float64(wait)*l.slow), func() { // on a slow machine the report of a death is late, too
 			if v, wait := l.causes.verdict(); l.ending == nil {
 				l.end(v, true)
-				l.guessed = wait == l.causes.consequence && l.j.RestartsLeft() // then ranks are killed, and get no SIGTERM that they could make something of
+				l.guessed = wait == l.causes.consequence && l.j.RestartsLeft() // then ranks are killed: a SIGTERM could change their exit
 			}
 		})
 	}
@@ -408,7 +409,7 @@ func (l *life) end(v *Verdict, polite bool) {
 		l.moveEnds(v)
 		l.j.state = "ending"
 		restarts := v.Died && l.j.RestartsLeft()
-		if restarts { // perhaps only when a lost node is certain not to act any more
+		if restarts { // it may have to wait until a lost node cannot act any more
 			l.j.state = "restarting"
 		}
 		if polite && l.given && !l.back.waits() && !restarts {
@@ -451,13 +452,13 @@ func (l *life) signal(sig syscall.Signal) {
 	l.everyone(oob.Msg{Kind: oob.Signal, A: uint64(sig)})
 }
 
-// over reports whether nothing of the life runs.
+// over reports whether no process of the life runs.
 func (l *life) over() bool {
 	if l.starting {
 		return false
 	}
 	for _, k := range l.links {
-		idle := !l.given && l.ending != nil // it waits for orders that will not come
+		idle := !l.given && l.ending != nil // the agent waits for orders that will not come
 		if !k.ended && !idle || k.lost && !k.gone {
 			return false
 		}

@@ -18,9 +18,9 @@ type link struct {
 	lost    bool    // it ended before its ranks did
 	gone    bool    // nothing of it is left
 	bye     bool    // the goodbye was said
-	stopped bool    // its ranks are, see pauses
+	stopped bool    // its ranks are stopped, see pauses
 	joins   bool    // it was started for a move, and has no part in the present incarnation
-	share   []int   // the ranks that it is to have
+	share   []int   // the ranks that it will have
 	busy    bool    // and was told to restore them
 	suspect bool    // the ranks were told so
 }
@@ -42,7 +42,7 @@ func (l *life) linkEnded(k *link) {
 		return
 	}
 	k.ended = true
-	l.hasStopped(k) // it will not say so any more
+	l.hasStopped(k) // it will not report that any more
 	if k.joins {
 		l.joinEnded(k)
 		l.j.finished()
@@ -81,8 +81,8 @@ func (l *life) lost(k *link, missing []int) {
 	l.judge()
 }
 
-// gone takes the end of an agent. Its stream may still be open to another process, but it is of no use any
-// more.
+// gone takes the end of an agent. Another process may still hold the stream open, but it is
+// useless.
 func (l *life) gone(k *link) {
 	if k.gone {
 		return
@@ -111,9 +111,9 @@ func (l *life) dismiss() {
 // lostAfter is the number of unanswered pings after which an agent is lost, on an idle machine.
 const lostAfter = 6
 
-// ping counts pings, not time: while the head is stopped nothing counts. If a hundred other processes want each
-// processor, an agent answers a hundred times later and is not dead. So a ping counts for a hundredth. The
-// stream tells when an agent has died.
+// ping counts pings, not time: while the head is stopped nothing counts. If a hundred other
+// processes want each processor, a live agent answers a hundred times later. So a ping counts for a
+// hundredth. The stream tells when an agent has died.
 func (l *life) ping() {
 	for _, k := range l.links {
 		if k.ended {

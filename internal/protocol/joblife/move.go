@@ -19,12 +19,13 @@ import (
 //	     -> Switch                   the next incarnation: the restored are let go, the others begin it where they stand
 //	     -> up, all -> Moved         gates open, the old processes are ended
 //
-// Until all are up everything can be reverted, as the old processes stand as they were captured. Before the switch
-// the attempt is given up. After it, the new agents are ended first. When they are gone for certain, yet another
-// incarnation begins, in which all are where they were.
+// Until all are up everything can be reverted, as the old processes stand as they were captured.
+// Before the switch a failure gives up the attempt. After it, the new agents are ended first. When
+// they are certainly gone, another incarnation begins, in which all ranks are where they were.
 //
-// The death of a rank that stays is an ordinary death at any time. So is that of one that moves, before the switch.
-// After it, the new process's death reverts the move, and the old process's forbids that.
+// The death of a rank that stays is an ordinary death at any time. So is the death of one that
+// moves, before the switch. After it, the death of the new process reverts the move, and the death
+// of the old process makes that impossible.
 //
 // No section (cr.Hold) begins between the switch and the end of the move, because its process may be given up. The
 // images are a snapshot that is never committed, so a crash leaves nothing that a sweep does not find. What a rank has
@@ -44,7 +45,7 @@ type move struct {
 	made       map[int]bool // restored
 	ended      map[int]bool // old processes, after the switch
 	seq        int          // of the images; 0: there are none
-	ahead      int          // the same of those that have gone ahead
+	ahead      int          // the same, for images that have gone ahead
 	why        string       // it is being reverted
 	signals    []syscall.Signal
 }
@@ -108,8 +109,8 @@ func (j *Job) cannotMove(ranks []int) string {
 	return ""
 }
 
-// joined takes the agents that were started for a move. They are the life's from now on, whatever has happened
-// meanwhile.
+// joined takes the agents that were started for a move. They belong to the life from now on, even
+// if the move has failed meanwhile.
 func (l *life) joined(ev *Event) {
 	if !l.starting {
 		return
@@ -141,7 +142,7 @@ func (l *life) joined(ev *Event) {
 	l.step(ckpt.HeadEvent{Type: ckpt.HvRequest, Request: ckpt.Request{ID: m.id, Mode: oob.ModeNative, Move: m.ranks, Timeout: m.timeout}})
 }
 
-// goesAhead notes what the new agents will read beside the images that are made when all stand.
+// goesAhead records what the new agents will read beside the images that are made when all stand.
 func (l *life) goesAhead(a *ckpt.HeadAction) {
 	if m := l.move; m != nil {
 		for _, rank := range m.ranks {
@@ -150,7 +151,7 @@ func (l *life) goesAhead(a *ckpt.HeadAction) {
 	}
 }
 
-// imaged takes the word that all stand, and that the images are written.
+// imaged takes the report that all stand, and that the images are written.
 func (l *life) imaged(a *ckpt.HeadAction) {
 	m := l.move
 	if m == nil || m.step != imaging {
@@ -172,7 +173,7 @@ func (l *life) imaged(a *ckpt.HeadAction) {
 	l.watchMove()
 }
 
-// watchMove gives a move up that makes no progress.
+// watchMove gives up a move that makes no progress.
 func (l *life) watchMove() {
 	m := l.move
 	l.after(m.limit, func() {
@@ -193,7 +194,8 @@ func (l *life) watchMove() {
 	})
 }
 
-// moveExpires gives a move up that its user waits for no longer. One that is being reverted already is left alone.
+// moveExpires gives up a move whose user's limit is over. A move that is already being reverted is
+// left alone.
 func (l *life) moveExpires(m *move) {
 	if l.move != m || l.ending != nil || m.step > coming {
 		return
@@ -209,7 +211,7 @@ func (l *life) moveExpires(m *move) {
 	}
 }
 
-// unmoved says who holds up the move.
+// unmoved says which ranks hold up the move.
 func (l *life) unmoved() string {
 	m := l.move
 	if m.step != restoring {
@@ -224,7 +226,7 @@ func (l *life) unmoved() string {
 	return wireup.Ranks(late) + " not restored yet"
 }
 
-// moveFails reverts the move, or ends the life where that is too late.
+// moveFails reverts the move, or ends the life if it is too late for that.
 func (l *life) moveFails(why string) {
 	m := l.move
 	switch {
@@ -267,7 +269,7 @@ func (l *life) goBack() {
 	l.act(Action{Type: ActSwitch, Incarnation: l.id, Back: true})
 }
 
-// isMade notes that a rank that moves is restored. When all are, the next incarnation begins.
+// isMade records that a moving rank is restored. When all are, the next incarnation begins.
 func (l *life) isMade(rank int) {
 	m := l.move
 	m.made[rank], l.back.moved = true, true
@@ -289,7 +291,8 @@ func (l *life) isMade(rank int) {
 	}
 }
 
-// lineUp begins an incarnation within the life. at is where the ranks that move are, and phase how far they are.
+// lineUp begins an incarnation within the life. at says where the moving ranks are, and phase how
+// far they are.
 func (l *life) lineUp(id uint64, at map[int]*link, phase Phase) {
 	l.past = append(l.past, l.id)
 	l.id = id
@@ -341,8 +344,8 @@ func (l *life) moveUp() {
 	l.allUp()
 }
 
-// endOld ends the processes that have been replaced. An agent that has no rank any more goes, except the last one on
-// the head's own node, which removes what the job has left if the head dies.
+// endOld ends the processes that have been replaced. An agent without ranks is dismissed, except
+// the last one on the head's own node, which removes what the job has left if the head dies.
 func (l *life) endOld() {
 	m := l.move
 	for _, rank := range m.ranks {
@@ -370,7 +373,7 @@ func (l *life) moveIsOver(why string) {
 		l.release(m.targets)
 	}
 	for _, seq := range []int{m.ahead, m.seq} {
-		if seq > 0 && (m.step >= coming || l.ending != nil) { // else the checkpoint machine has said so
+		if seq > 0 && (m.step >= coming || l.ending != nil) { // otherwise the checkpoint machine has reported it
 			l.act(Action{Type: ActCkpt, Ckpt: ckpt.HeadAction{Type: ckpt.HactDiscard, Seq: seq}})
 		}
 	}
@@ -380,7 +383,8 @@ func (l *life) moveIsOver(why string) {
 	l.act(Action{Type: ActMoved, ID: m.id, Text: why})
 }
 
-// release lets agents go that have no rank of this life. Those that have processes are ended with the life.
+// release dismisses agents that have no rank of this life. Agents that have processes are ended
+// with the life.
 func (l *life) release(links []*link) {
 	for _, k := range links {
 		if len(k.Ranks) == 0 && !k.bye && !k.gone && !k.ended {
@@ -399,8 +403,8 @@ func (l *life) moveEnds(v *Verdict) {
 	}
 }
 
-// offStage reports whether a frame is of an agent or a process that has, because of a move, no part in the present
-// incarnation; it then takes it.
+// offStage handles frames of agents and processes that, because of a move, have no part in the
+// present incarnation. It reports whether the frame was one of these.
 func (l *life) offStage(k *link, rank int, msg *oob.Msg) bool {
 	m := l.move
 	if m == nil {
@@ -424,7 +428,7 @@ func (l *life) offStage(k *link, rank int, msg *oob.Msg) bool {
 	return false
 }
 
-// ofRestored takes an agent's word on a process that it restores for the move.
+// ofRestored takes an agent's report on a process that it restores for the move.
 func (l *life) ofRestored(k *link, rank int, msg *oob.Msg) {
 	switch msg.Kind {
 	case oob.Spawn:
@@ -487,7 +491,7 @@ func (l *life) comes(rank int) bool {
 	return l.move != nil && l.move.step == coming && l.move.from[rank] != nil
 }
 
-// misfit ends the life, or the move whose ranks do not fit together.
+// misfit ends the life, or the move, whose ranks do not fit together.
 func (l *life) misfit(v Verdict) {
 	if l.switching() {
 		l.moveFails(v.Text)
@@ -496,7 +500,7 @@ func (l *life) misfit(v Verdict) {
 	l.fail(v)
 }
 
-// cannotCome takes the word of a rank that it cannot come along.
+// cannotCome takes a rank's report that it cannot take part in the move.
 func (l *life) cannotCome(rank int, why string) {
 	text := fmt.Sprintf("rank %d cannot go on with the others%s", rank, colon(why))
 	if l.switching() {
@@ -506,13 +510,14 @@ func (l *life) cannotCome(rank int, why string) {
 	l.fail(Verdict{Code: Failed, Rank: rank, Died: true, Text: text})
 }
 
-// abortsLate reports whether a rank that stays has ended the job before it has heard of the present incarnation.
+// abortsLate reports whether a rank that stays has ended the job before it heard of the present
+// incarnation.
 func (l *life) abortsLate(m *oob.Msg) bool {
 	return m.Kind == oob.AbortJob && slices.Contains(l.past, m.Incarnation)
 }
 
-// signalInMove passes a signal on. What stands for a move goes on for it, as a process that is replaced would take
-// it along. After the switch it waits until all are up.
+// signalInMove passes a signal on. Ranks that stand for a move must go on to receive it, as a
+// replaced process would take the signal with it. After the switch it waits until all are up.
 func (l *life) signalInMove(sig syscall.Signal) {
 	switch {
 	case l.switching():

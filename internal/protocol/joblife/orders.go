@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// An order to end the job is obeyed: the second order is final, and so is the first one after a while.
+// An order to end the job is obeyed. A second order is final, and so is the first one after a
+// while.
 //
 //	first order    ranks get a signal, and may end as they like: endMillis after gorun kill and -timeout,
 //	               politeMillis after ^C, Config.GraceMillis after SIGTERM, SIGHUP and SIGQUIT
@@ -30,8 +31,8 @@ func (j *Job) ordered(v *Verdict) bool {
 	return true
 }
 
-// final kills what there is of the ranks, and ends the job without the storage. If all ranks have ended by themselves,
-// that is how the job ends.
+// final kills what there is of the ranks, and ends the job without the storage. If all ranks have
+// ended by themselves, their end is that of the job.
 func (j *Job) final() {
 	j.stop(j.patience)
 	j.obeyed = true
@@ -53,7 +54,7 @@ func (j *Job) final() {
 	j.finished()
 }
 
-// killAgents kills those agents that do not leave, though nothing is left for them to do.
+// killAgents kills agents that do not leave although they have nothing left to do.
 func (j *Job) killAgents() {
 	for _, l := range j.lives {
 		for _, k := range l.links {
@@ -72,8 +73,8 @@ func (j *Job) finish(v *Verdict, polite bool) {
 	j.life.end(v, polite)
 }
 
-// last ends the job with the snapshot that was asked to be its last. It is committed, so a death since then
-// changes nothing: whatever began again would only be ended.
+// last ends the job with the snapshot that was asked to be its last. It is committed, so a later
+// death changes nothing: a new life would only be ended.
 func (j *Job) last(seq int) {
 	if j.end != nil { // two have asked for it
 		return
@@ -104,8 +105,8 @@ func (j *Job) interrupt() {
 	l.after(politeMillis, l.kill)
 }
 
-// terminate passes a signal on that tells the ranks to end. What they make of it ends the job. v is the verdict
-// if there are no ranks yet, or if they have to be killed.
+// terminate passes on a signal that tells the ranks to end. Their reaction determines how the job
+// ends. v is the verdict if there are no ranks yet, or if they have to be killed.
 func (j *Job) terminate(sig syscall.Signal, v *Verdict) {
 	l := j.life
 	killed := *v
@@ -123,5 +124,5 @@ func (j *Job) terminate(sig syscall.Signal, v *Verdict) {
 		j.wake()
 		return
 	}
-	l.signalInMove(syscall.SIGCONT) // a rank that somebody has stopped would not notice
+	l.signalInMove(syscall.SIGCONT) // a stopped rank would not notice
 }

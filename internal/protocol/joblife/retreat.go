@@ -2,16 +2,17 @@ package joblife
 
 import "syscall"
 
-// A snapshot may be of no use although it is whole: what it holds was wrong already, as between the loss of a device and the end of the program that
-// follows. Then each restart from it ends like the one before. So a snapshot from which so many lives in a row have ended alike, and by their own doing, with no
-// newer one taken, is left for an older one.
+// A whole snapshot may be useless because the state in it was wrong already, as between the loss of
+// a device and the end of the program that follows. Then each restart from it ends like the one
+// before. So a snapshot is passed over for an older one if several lives in a row from it have
+// ended alike, by their own doing, without taking a newer one.
 const mostAlike = 2
 
-// retreat is what is known of the snapshots that lives began from.
+// retreat tracks the snapshots that lives began from.
 type retreat struct {
 	from, code int   // of the last life: its snapshot, the exit status of its end
-	alike      int   // lives in a row of which that is so
-	left       []int // snapshots that are left for older ones
+	alike      int   // lives in a row with this from and code
+	left       []int // snapshots passed over for older ones
 }
 
 // ended takes the end of a life.
@@ -20,7 +21,7 @@ func (r *retreat) ended(from int, v *Verdict) {
 		r.alike = 0
 	}
 	r.from, r.code = from, v.Code
-	if from == 0 || v.Rank < 0 || v.Code == SignalBase+int(syscall.SIGKILL) { // what comes from outside will not come again for that
+	if from == 0 || v.Rank < 0 || v.Code == SignalBase+int(syscall.SIGKILL) { // a cause from outside is not repeated by the snapshot
 		r.alike = 0
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// From a rank's first frame to the message that all are up.
+// The wire-up, from a rank's first frame to the message that all are up.
 
 // greeted takes a rank's first frame: from here on it must finalize.
 func (l *life) greeted(rank int, m *oob.Msg) {
@@ -102,8 +102,8 @@ func (l *life) wire(rank int, reply *oob.Msg, err error) {
 	}
 }
 
-// forgoes tells the user, once, that a parameter can no longer be heeded. Transports tells which further ranks
-// find that out.
+// forgoes tells the user, once, that a parameter can no longer be heeded. Transports lists further
+// ranks that find this out.
 func (l *life) forgoes(rank int, m *oob.Msg) {
 	notes, err := l.wires.Late(rank, m)
 	if err != nil || len(notes) == 0 {

@@ -10,7 +10,7 @@ type Granter struct {
 	heard   bool  // a holder has asked
 	newest  int64 // the newest value asked
 	granted int64 // when this was last answered; 0 with heard unset
-	silent  int64 // for how long nothing new was heard, as far as somebody looked
+	silent  int64 // how long nothing new was heard, at the last call of Silent
 	looked  int64 // when Silent was last called, or something was heard
 	over    bool  // nothing is granted any more
 	since   int64 // since when
@@ -19,9 +19,9 @@ type Granter struct {
 // NewGranter returns the granter of a holder that has not asked yet.
 func NewGranter(t Terms) *Granter { return &Granter{terms: t} }
 
-// Renew takes an ask with the value a, and reports whether it is granted: then the value
-// is to be sent back. An ask that is doubled or overtaken by a newer one is not granted,
-// and no sign of life.
+// Renew takes an ask with the value a, and reports whether it is granted: then the
+// caller sends the value back. An ask that is doubled or overtaken by a newer one is not
+// granted, and is not a sign of life.
 func (g *Granter) Renew(a, now int64) (grant bool) {
 	if g.over || g.heard && a <= g.newest {
 		return false
@@ -31,8 +31,8 @@ func (g *Granter) Renew(a, now int64) (grant bool) {
 	return true
 }
 
-// Silent reports whether the holder is lost: once nothing new was heard from it for half
-// a lease it is, for ever. Somebody must call it every Terms.H or more often.
+// Silent reports whether the holder is lost. It is lost for good once nothing new was
+// heard from it for half a lease. The caller must call it every Terms.H or more often.
 func (g *Granter) Silent(now int64) bool {
 	if !g.heard || g.over {
 		return g.over
@@ -56,8 +56,8 @@ func (g *Granter) End(now int64) {
 	}
 }
 
-// FencedAt returns the time from which on the holder cannot act any more. As long as it
-// may still be granted something nobody knows: it is math.MaxInt64 then.
+// FencedAt returns the time from which on the holder cannot act any more. The time is
+// math.MaxInt64 as long as the holder may still be granted something.
 func (g *Granter) FencedAt() int64 {
 	switch {
 	case !g.over:

@@ -14,8 +14,8 @@ type Terms struct {
 // DefaultTerms are those of a job whose user has not chosen others.
 var DefaultTerms = Terms{L: 15 * time.Second, H: time.Second}
 
-// Shortest is the shortest lease that Check allows: below it the margin is longer than
-// the lease gains, and a busy machine misses its heartbeats.
+// Shortest is the shortest lease that Check allows: with a shorter one the margin
+// exceeds the gain, and a busy machine misses its heartbeats.
 const Shortest = 3 * time.Second
 
 // Check reports what is wrong with t.
@@ -33,14 +33,15 @@ func (t Terms) Check() error {
 const drift = 100
 
 // settle is how long, in milliseconds, a node may take from the end of its lease to the
-// end of its ranks.
+// end of its ranks
 const settle = 1000
 
 // length is L in milliseconds.
 func (t Terms) length() int64 { return t.L.Milliseconds() }
 
-// Fence is how long after a grant the holder can still act, by the granter's clock. One
-// whatever takes a granter's place waits as long from when that one could grant nothing more.
+// Fence is how long after a grant the holder can still act, by the granter's clock. The
+// successor of a granter waits as long after the last moment at which that one could grant a
+// lease.
 func (t Terms) Fence() time.Duration { return time.Duration(t.fence()) * time.Millisecond }
 
 func (t Terms) fence() int64 {

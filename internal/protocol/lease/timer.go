@@ -18,7 +18,7 @@ func Now() int64 {
 }
 
 // Timer makes the kernel kill this process, all its threads, when Now reaches a time. It
-// needs no help of the process, which may be stopped or frozen by then.
+// does not need the process, which may be stopped or frozen by then.
 type Timer struct{ id int32 }
 
 // sigevent is the kernel's struct of this name. Its zero says SIGEV_SIGNAL.
@@ -51,7 +51,7 @@ type itimerspec struct{ interval, value unix.Timespec }
 const timerAbstime = 1
 
 // Set lets the timer kill the process when Now reaches until, instead of at the time set
-// before. If that has passed, it is at once.
+// before. If that time has passed, the process dies at once.
 func (t *Timer) Set(until int64) error {
 	until = max(until, 1) // 0 would switch it off
 	spec := itimerspec{value: unix.Timespec{Sec: until / 1000, Nsec: until % 1000 * 1e6}}

@@ -13,12 +13,13 @@
 //	  | length u8, word ---------------------------------------------> |  what the stream is for
 //	  | <====================  an oob.Stream  =======================> |  the Handler of that word has it
 //
-// A door is a rendezvous.Home with a secret of its own. So whatever that does against strangers holds for doors: nothing
-// of a caller is heard before its proof, and what it costs until then is bounded. A ticket opens one door, for one
-// caller (node, agent, life) that cannot pass for another. It opens it as often as it likes: what it may have there is
-// for the Handler to say. A door is as old as its keeper, and no ticket outlives it.
+// A door is a rendezvous.Home with a secret of its own. So it has the same protection against
+// strangers: nothing from a caller is interpreted before its proof, and its cost until then is
+// bounded. A ticket opens one door, for one caller (node, agent, life) that cannot pass for
+// another. The caller may use it any number of times; the Handler decides what it gets. A door
+// lives as long as its keeper, and no ticket outlives it.
 //
-// Nodes may reach the head and not each other. Callers go by way of the head then, if there is one.
+// If nodes can reach the head but not each other, callers go by way of the head, if there is one.
 //
 // # Stores
 //
@@ -41,7 +42,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
 )
 
-// Key opens a door to whom its holder gives tickets. It stays with the head.
+// Key is the secret from which the tickets of a door are made. It stays with the head.
 type Key struct {
 	Name      string   `json:"name"` // of the door, for people
 	Addresses []string `json:"addresses"`
@@ -59,8 +60,8 @@ type Opened struct {
 	Err string `json:"err,omitempty"`
 }
 
-// Handler has the stream of a caller from its word on. It returns when it is done with it: the door closes the
-// stream, also under it when the door is closed.
+// Handler gets the stream of a caller from its word on. The door closes the stream when the Handler
+// returns, or under it when the door itself is closed.
 type Handler func(from rendezvous.Caller, s oob.Stream)
 
 // Door listens for callers with tickets.
@@ -82,7 +83,7 @@ const (
 	wordWithin = 10 * time.Second
 )
 
-// Open opens a door. handlers say what callers can have, by their word.
+// Open opens a door. handlers serve callers, by their word.
 func Open(name string, handlers map[string]Handler) (*Door, error) {
 	secret := make([]byte, rendezvous.MinSecret)
 	rand.Read(secret)
@@ -117,7 +118,7 @@ func (d *Door) accept() {
 	}
 }
 
-// word reads what a stream is for, "" if the caller does not say so.
+// word reads the word that says what a stream is for, "" if the caller sends none.
 func word(s oob.Stream) string {
 	s.SetReadDeadline(time.Now().Add(wordWithin))
 	var p [1 + mostWord]byte
@@ -157,7 +158,7 @@ func (d *Door) Close() error {
 	}
 	d.closed = true
 	for s := range d.streams {
-		go s.Close() // one that takes nothing holds up no other
+		go s.Close() // a peer that reads nothing must not hold up others
 	}
 	d.mu.Unlock()
 	err := d.home.Close()
@@ -184,7 +185,7 @@ func Call(ctx context.Context, t rendezvous.Ticket, what string) (oob.Stream, er
 	return s, nil
 }
 
-// because tells what came of each address.
+// because tells the outcome of each address.
 func because(err error) string {
 	var c *rendezvous.CallError
 	if !errors.As(err, &c) || len(c.Attempts) == 0 {

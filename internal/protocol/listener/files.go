@@ -25,14 +25,14 @@ func Offer(find func(name string) remote.Served) Handler {
 	}
 	return func(_ rendezvous.Caller, s oob.Stream) {
 		conn := oob.New(s)
-		// A caller that takes nothing holds up those that read for it, and nobody else.
+		// A caller that reads nothing holds up only the goroutines that read for it.
 		server := remote.NewServer(read, func(p []byte) error { return conn.Send(oob.Msg{Kind: oob.Files, To: oob.Head, Data: p}) })
 		defer server.Close()
 		hear(conn, server.Handle)
 	}
 }
 
-// readOnly is a store as callers have it.
+// readOnly is a store as callers see it.
 type readOnly struct{ remote.Served }
 
 // Remove refuses.

@@ -13,14 +13,16 @@ import (
 // way. Secrets come over the socket.
 const EnvFD = "GORUN_OOB_FD"
 
-// EnvRank and EnvSize tell a rank, and what it starts, its number and how many there are.
+// EnvRank and EnvSize tell a rank, and the processes that it starts, its number and the number of
+// ranks.
 const (
 	EnvRank = "GORUN_RANK"
 	EnvSize = "GORUN_SIZE"
 )
 
-// EnvAttended names, for what a rank of several starts that gorun itself is, the program that gorun takes for one that knows nothing
-// of it; see package initproc.
+// EnvAttended is set for the processes of a rank that is gorun itself, in a job of several ranks.
+// It names the program that gorun takes for one that does not use the library; see package
+// initproc.
 const EnvAttended = "GORUN_ATTENDED"
 
 // inherited is the socket that this process was started with, -1 if none.
@@ -44,7 +46,7 @@ func init() {
 	}
 	syscall.CloseOnExec(fd)
 	inherited = fd
-	os.Unsetenv(EnvAttended) // of a job around this one
+	os.Unsetenv(EnvAttended) // it belongs to an outer job
 }
 
 // Inherited returns the stream to the agent that started this process, or nil if it was started without gorun.
@@ -62,8 +64,8 @@ func Inherited() (*Conn, error) {
 	return c, nil
 }
 
-// Bequeath gives what this process was started with to the program that it is about to become by exec: the stream, in the environment
-// that it returns. It is called in place of Inherited.
+// Bequeath passes the stream of this process to the program that it is about to become by exec, in
+// the environment that it returns. It is called in place of Inherited.
 func Bequeath(env []string) ([]string, error) {
 	if inherited < 0 {
 		return env, nil

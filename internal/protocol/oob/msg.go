@@ -15,8 +15,8 @@
 //	32 a u64, 40 b u64
 //	48 data
 //
-// All numbers are little-endian. An agent forwards frames for its own ranks down, and everything else that is
-// not for it up. The head forwards between agents.
+// All numbers are little-endian. An agent forwards frames for its own ranks down to them, and all
+// other frames that are not for itself up to the head. The head forwards between agents.
 package oob
 
 import "github.com/gorun-mpi/gorun/internal/system/rawstring"
@@ -56,19 +56,19 @@ const (
 	Address                 // rank>head: Data is the rank's transport addresses (JSON of AddressInfo)
 	Peers                   // head>rank: addresses of the others. A PeersBook: Data is a wireup.Book; else JSON of them all, indexed by rank
 	Reach                   // rank>head: Data JSON of ReachInfo: whom it does not reach by which transport; later what else it is denied
-	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from everybody's Reach
+	Routes                  // head>rank: Data JSON of RoutesInfo: what follows from the Reach of all
 	Up                      // rank>head: connected to the job, Init returns
 	Running                 // head>rank: all ranks are up (sent once in an incarnation)
 
 	FinalizeWant // rank>head: entered Finalize; A the rank's account of its collective calls
-	FinalizeGo   // head>rank: everybody has, and no checkpoint runs; refused from now on; A the sum of all accounts, 0 if the ranks agree
+	FinalizeGo   // head>rank: all ranks have, no checkpoint runs, and further ones are refused; A the sum of all accounts, 0 if the ranks agree
 	AbortJob     // rank>head: A exit code, B why, see AbortDecided; Data text, which the rank has printed
-	Failure      // rank>head: Data text: an error that will end this rank, or keeps it from coming along, see FailureOwn
+	Failure      // rank>head: Data text: an error that will end this rank, or keeps it from taking part in a move, see FailureOwn
 	Ping         // head>agent, agent>head: heartbeat
 
 	// Agent's own.
 	Spawn   // head>agent: Data is JSON of wire.Order, which contains SpawnConfig
-	Exit    // agent>head: From is the rank; A wait status, B pid; Data text. From the agent itself: nothing of its ranks is left, and it has said all
+	Exit    // agent>head: From is the rank; A wait status, B pid; Data text. From the agent itself: nothing of its ranks is left, and this is its last frame
 	Output  // agent>head: From is the rank; A 1 stdout, 2 stderr, B 0 or LineGoesOn; Data whole lines where possible
 	Input   // head>agent: standard input for rank To; empty Data: end of file. agent>head: A bytes of it that its pipe took; when the rank has ended Data JSON of InputState. rank>agent and back: it stands at its first Point
 	Signal  // head>agent: A signal number for all its ranks
@@ -89,7 +89,7 @@ const (
 	Open     // head>rank: all are Captured (or the attempt ended): gate open, go on
 	Progress // rank>head: A bytes written so far
 	Written  // rank>head: image durable; A size in bytes, Data JSON of ImageInfo
-	Failed   // rank>head: this attempt cannot succeed here; Data why. A 1: the rank cannot stop at a Point, B 1: because it has registered nothing. A FailedAhead: only what was to go ahead
+	Failed   // rank>head: this attempt cannot succeed here; Data why. A 1: the rank cannot stop at a Point, B 1: because it has registered nothing. A FailedAhead: only the image that was to go ahead
 	Revert   // head>rank: attempt is over without a snapshot; back to Running. Data why
 	Ask      // head>rank: what are you doing? (before a deadline is declared missed)
 	Where    // rank>head: Data the answer, e.g. "in Recv(source 3, tag 7) for 12s"
@@ -117,8 +117,8 @@ const (
 
 	Suspect // rank>head: the machine of rank A has answered nothing for B milliseconds, once a second; B 0: it has answered. Only if Start says Wide
 	Hold    // rank>head: keep checkpoints off. A counts the holds of this rank; Data the place in its program
-	Held    // head>rank: no checkpoint falls until Release; A as in Hold
-	Release // rank>head: checkpoints may fall again; A as in Hold
+	Held    // head>rank: no checkpoint is taken until Release; A as in Hold
+	Release // rank>head: checkpoints may be taken again; A as in Hold
 
 	Way     // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
 	Lookup  // rank>head: A a rank whose address it needs; its agent answers if it has heard it
@@ -140,24 +140,25 @@ const (
 	Meter   // head>agent: A the phase that begins (interval.Phase), Attempt a number of the question. agent>head, when one ends that costs: Attempt as there, A ns that a rank has lost in it, B 0: it is not known
 	Offload // rank>agent and back, if Start says Devices: A number of an offload process; Data JSON of offload.Wish or offload.News. agent>head, of a rank: Data JSON of its []offload.Session
 	Alarm   // agent>head: Data a line of the command of -migrate-on
-	Cut     // head>agent, before the Start that lets ranks go: all are restored; cut the files that yours cut for all who share them. agent>head, of such a rank: it is done
+	Cut     // head>agent, before the Start that lets ranks go: all are restored; cut the shared files that your ranks cut for all. agent>head, of such a rank: it is done
 	kinds
 )
 
 // FailedAhead in A of Failed: no image of the rank goes ahead of its move.
 const FailedAhead = 2
 
-// LineGoesOn in B of Output: the line goes on in the next Output of the rank and stream, which waits for nobody.
+// LineGoesOn in B of Output: the line goes on in the next Output of the rank and stream, which does
+// not wait for other output.
 const LineGoesOn = 1
 
 // PeersBook in A of Peers: only ranks that can read a book are sent one.
 const PeersBook = 1
 
-// A of Spawn, in which an agent speaks of a process that it has made. B is the pid there, Data a remark for the
-// user.
+// A of a Spawn in which an agent reports a process that it has made. B is the pid there, Data a
+// remark for the user.
 const (
 	SpawnRuns  = iota // it runs
-	SpawnHeld         // it is restored and let go, and waits for a debugger, or the program does that it attends: B is that
+	SpawnHeld         // it is restored and let go, and waits for a debugger, or the program that it attends does: B is its pid
 	SpawnFree         // it waits no longer
 	SpawnWaits        // it is restored, and waits for all others to be
 )
@@ -170,7 +171,7 @@ const Goodbye = 1
 const (
 	ModeSelf   = 1 // ranks stop at a Point and image themselves
 	ModeNative = 2 // agents image their ranks wherever they are
-	ModeAuto   = 3 // of a request only: self if the ranks can, else native
+	ModeAuto   = 3 // only in requests: self if the ranks can, else native
 )
 
 // B of AbortJob: why a rank ends the job.
@@ -185,7 +186,7 @@ const (
 const (
 	FailureOwn     = iota // the rank ends
 	FailureFollows        // it ends, only as a consequence of another's end
-	FailureStands         // it cannot take part in an incarnation in which ranks move. It stands still, and may be told another
+	FailureStands         // it cannot take part in an incarnation in which ranks move. It stands still, and may be told of another incarnation
 )
 
 // A of Health.
@@ -202,8 +203,9 @@ const (
 	LookTrim   = 3 // nothing, but first give back memory that is garbage; Data one byte, the Mode of images to come. Older ranks take it for LookWaits
 	LookStill  = 4 // whether the rank has only waited for the nanoseconds in Data (u64 LE), and who can end its waits. Older ranks take it for LookWaits
 
-	// LookUnreceived is no question. In A of Seen it tells of B messages that the rank has not received when it was released from
-	// Finalize; Data JSON of the first, as text. Older heads take it for a late answer.
+	// LookUnreceived is not a question. In A of Seen it reports B messages that the rank had not
+	// received when it was released from Finalize; Data is JSON of the first, as text. Older heads
+	// take it for a late answer.
 	LookUnreceived = 5
 )
 
@@ -226,7 +228,7 @@ type HelloInfo struct {
 	Library   string `json:"library,omitempty"` // version of gorun it was built with
 }
 
-// StartConfig is what a rank needs to know to take part in the job.
+// StartConfig is what a rank needs to know to take part in the job
 type StartConfig struct {
 	Job         string            `json:"job"` // uuid of the job
 	Incarnation uint64            `json:"incarnation"`
@@ -248,7 +250,7 @@ type StartConfig struct {
 	Holds       bool              `json:"holds,omitempty"`   // the head understands Hold
 	Input       bool              `json:"input,omitempty"`   // this rank has standard input, and tells its agent when it comes to its first Point
 	Moves       bool              `json:"moves,omitempty"`   // ranks move: this one, then it has an Image, or others. The gate opens at Running
-	Files       string            `json:"files,omitempty"`   // restart: what becomes of files that the program was writing to (whole.FilesPolicy)
+	Files       string            `json:"files,omitempty"`   // restart: what to do with files that the program was writing to (whole.FilesPolicy)
 	Points      uint64            `json:"points,omitempty"`  // every so many Points a portable checkpoint is wanted: the rank stands there and says so (Due); 0: never
 	Devices     bool              `json:"devices,omitempty"` // the agent understands Offload: it starts the offload processes of devices
 	Rescue      bool              `json:"rescue,omitempty"`  // a restart follows the loss of a rank: a rank that loses a peer stands still until it is ended
@@ -258,8 +260,8 @@ type StartConfig struct {
 type Node struct {
 	Number int `json:"node"`
 	Ranks  int `json:"ranks"`
-	// Machine is the number of the machine that the node is on, from 1. Nodes that are agents, or containers, may
-	// share one. 0: a launcher that does not tell.
+	// Machine is the number of the machine that the node is on, from 1. Nodes that are agents, or
+	// containers, may share one. 0: the launcher does not say.
 	Machine int `json:"machine,omitempty"`
 }
 
@@ -270,11 +272,11 @@ type AddressInfo struct {
 	BigEndian bool              `json:"big_endian"`
 	Books     bool              `json:"books,omitempty"` // it reads a wireup.Book, and asks (Lookup) for what is not in it
 	Local     []string          `json:"local,omitempty"` // transports within a node
-	Asks      []string          `json:"asks,omitempty"`  // transports that ask for an address when they first need it
+	Asks      []string          `json:"asks,omitempty"`  // transports that ask for an address at its first use
 }
 
-// ReachInfo says how far the transports reach that a rank has opened since its last ReachInfo. Package wireup
-// describes the exchange.
+// ReachInfo says how far the transports reach that a rank has opened since its last ReachInfo
+// Package wireup describes the exchange.
 type ReachInfo struct {
 	Order  []string          `json:"order"`            // all transports that it may open, by preference
 	Opened []string          `json:"opened,omitempty"` // since the last time
@@ -285,7 +287,7 @@ type ReachInfo struct {
 	About  map[string]string `json:"about,omitempty"`  // what carries the frames of those that it has opened, where the name does not tell
 }
 
-// RoutesInfo tells the ranks what they have to know of each other's reach.
+// RoutesInfo tells the ranks what they must know about each other's reach.
 type RoutesInfo struct {
 	Forgo map[int][]Unreached `json:"forgo,omitempty"` // by rank: the peers that do not reach it though it reaches them
 	More  bool                `json:"more,omitempty"`  // ranks that lack a peer open the transports they have left, and all begin again

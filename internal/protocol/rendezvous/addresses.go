@@ -7,9 +7,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/ifaddr"
 )
 
-// Addresses lists the addresses under which other nodes may reach this one, with the lengths of their networks'
-// prefixes. A global address of the loopback interface is one of them: there are networks that route to it. Only a
-// machine that has none gives those of loopback.
+// Addresses lists the addresses under which other nodes may reach this one, with the lengths of
+// their networks' prefixes. They include a global address of the loopback interface, as some
+// networks route to it. Loopback addresses are returned only if there are no others.
 func Addresses() ([]netip.Prefix, error) {
 	all, err := ifaddr.Addresses(func(name string, _ netip.Addr) bool { return name == "lo" })
 	if err != nil {

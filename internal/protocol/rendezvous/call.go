@@ -42,7 +42,7 @@ type CallError struct {
 	Attempts []Attempt
 }
 
-// Attempt is what came of one address.
+// Attempt is the outcome of one address.
 type Attempt struct {
 	Address string
 	Err     error
@@ -70,11 +70,11 @@ func (e *CallError) Unwrap() []error {
 	return errs
 }
 
-// Call calls home. It tries the addresses of the ticket in their order, each a quarter of a second after the
-// one before, or as soon as all before have failed. The first on which the home has proved itself wins. Proofs
-// are sent on one connection at a time, so the home accepts one only, unless its answer is lost. An address that
-// drops connections is tried for ten seconds. Whatever fails, the error is a *CallError. The caller owns the
-// stream.
+// Call calls home. It tries the addresses of the ticket in their order, each a quarter of a second
+// after the one before, or as soon as all before have failed. The first on which the home has
+// proved itself wins. Proofs are sent on one connection at a time, so the home accepts one only,
+// unless its answer is lost. An address that drops connections is tried for ten seconds. Every
+// error is a *CallError. The caller owns the stream.
 func Call(ctx context.Context, t Ticket) (oob.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &call{ticket: t, turn: make(chan struct{}, 1), results: make(chan result, len(t.Addresses))}
@@ -88,7 +88,7 @@ func Call(ctx context.Context, t Ticket) (oob.Stream, error) {
 	defer func() {
 		cancel()
 		for ; running > 0; running-- {
-			<-c.results // all have failed: the one who won has kept the turn
+			<-c.results // all have failed: a winner would have kept the turn
 		}
 	}()
 	for {
@@ -132,7 +132,7 @@ type result struct {
 	err    error
 }
 
-// attempt tries address i. A home that has no place for us is called again.
+// attempt tries address i. If the home has no place for this call, it is tried again.
 func (c *call) attempt(ctx context.Context, i int) {
 	const first, last = 50 * time.Millisecond, time.Second
 	began := time.Now()
@@ -176,7 +176,7 @@ func (c *call) once(ctx context.Context, address string) (*stream, error) {
 	return s, nil
 }
 
-// prove proves to the other side who we are, if it is the home, and hears its proof.
+// prove proves our identity to the other side, if it is the home, and reads its proof.
 func (c *call) prove(ctx context.Context, raw *conn) (*stream, error) {
 	t := tls.Client(raw, &tls.Config{
 		InsecureSkipVerify: true, // VerifyConnection does
@@ -237,7 +237,7 @@ func (c *call) answered(t *tls.Conn, raw *conn, x []byte) (*stream, error) {
 	return newStream(t, raw)
 }
 
-// because says in the user's words why a connection failed.
+// because says in plain words why a connection failed.
 func (c *call) because(ctx context.Context, err error) error {
 	var op *net.OpError
 	switch {
@@ -256,7 +256,7 @@ func (c *call) because(ctx context.Context, err error) error {
 // noProtocol is the text of RFC 7301's alert no_application_protocol, as package tls has it.
 var noProtocol = tls.AlertError(120).Error()
 
-// plain takes off what package net says of addresses that the reader is told anyway.
+// plain removes the addresses that package net puts into errors, which the message has anyway.
 func plain(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -1,10 +1,9 @@
-// Package rendezvous is where the keepers and agents of a job call: a listener at the head, and the call.
-// Nothing of a caller is heard before it has proved that the head invited it.
+// Package rendezvous is where the keepers and agents of a job call: a listener at the head, and the
+// call. Nothing from a caller is interpreted before it has proved that the head invited it.
 //
-// Whoever starts a process on another node gives it a Ticket, over the channel that starts it (the
-// standard input of ssh or srun): never in argv, in the environment, or in a file that others can
-// read. The ticket says where the home is, by which key it is known, and who the caller is. Its token
-// proves that.
+// A process on another node gets a Ticket over the channel that starts it (the standard input of
+// ssh or srun), never in argv, in the environment, or in a file that others can read. The ticket
+// says where the home is, by which key it is known, and who the caller is. Its token proves that.
 //
 //	caller                                           home
 //	  | TCP, to each address of the ticket in turn     |   deadline, bytes, connections: all bounded
@@ -17,10 +16,10 @@
 //	  | <===============  an oob.Stream  ============> |
 //
 // X is 32 bytes of the TLS exporter, which are different in every connection and known to its two
-// ends only. So what one connection has carried is of no use in another: it cannot be replayed, and a
-// man in the middle, with a certificate of his own, has an X with each side and a proof for neither.
-// The answer proves that this home has accepted this caller, by the same token. The names of hosts
-// and the clocks of nodes play no part.
+// ends only. So data of one connection is useless in another: it cannot be replayed, and a man in
+// the middle with another certificate has an X with each side and a proof for neither. The answer
+// proves that this home has accepted this caller, by the same token. The names of hosts and the
+// clocks of nodes play no part.
 //
 // The caller's 52 bytes, numbers little-endian:
 //
@@ -34,31 +33,31 @@
 //
 // # Who may call
 //
-// Every token is derived from the job's secret for one node, agent and life: the ticket of one agent
-// opens nothing as another. The secret stays with the head. It is random, unless Config has one:
-// where nobody can hand out tickets, as between the pods of a Kubernetes Job, all who know a Secret in
-// common make theirs from it (Derive), the key of the certificate included.
+// Every token is derived from the job's secret for one node, agent and life: the ticket of one
+// agent opens nothing as another. The secret stays with the head. It is random, unless Config has
+// one: where tickets cannot be handed out, as between the pods of a Kubernetes Job, processes that
+// share a Secret derive theirs from it (Derive), including the key of the certificate.
 //
 // A ticket can be used again, by the same caller. Accept returns that caller again, and callers of
-// lives that are over: who is still wanted the head decides.
+// lives that are over: the head decides which callers it still wants.
 //
 // # Strangers
 //
 // A connection is a stranger's until its proof. It has Limits.Time from its first instant on, which
 // nothing prolongs, and MaxUnproved bytes. It costs one goroutine and one place of Limits.Unproved.
-// When all are taken, new connections wait in the kernel until a place is free, or until the oldest has had
-// its Grace: then that is dropped. So who would keep callers out has to bring new connections faster
-// than the home drops them, with 512 places and 250 ms two thousand a second and more. If it refused
-// the new ones, 512 idle ones would do. Callers that are dropped call again (Call). What remains to
-// a stranger is to make the head compute handshakes.
+// When all are taken, new connections wait in the kernel until a place is free, or until the oldest
+// has had its Grace: then that is dropped. So an attacker who wants to keep callers out must open
+// connections faster than the home drops them: with 512 places and 250 ms, more than two thousand a
+// second. If the home refused new connections instead, 512 idle ones would suffice. Callers that
+// are dropped call again (Call). A stranger can only make the head compute handshakes.
 //
 // Proved callers wait for Accept, at most Limits.Waiting. More are dropped, and call again.
 //
 // # The stream
 //
-// Home and caller own the streams that Accept and Call return. Close ends both directions, and waits
-// for a peer that takes nothing for no more than a tenth of a second. There is no keepalive: leases
-// tell who is gone.
+// Home and caller own the streams that Accept and Call return. Close ends both directions, and
+// waits at most a tenth of a second for a peer that reads nothing. There is no keepalive: leases
+// detect dead peers.
 //
 // Records are of 16 KB, the most that TLS has, from the first byte on. Both ends together compute
 // 1.7 ns for a byte of bulk data, where TCP alone computes 0.4 and the two ciphers 0.5 (EPYC, loopback,

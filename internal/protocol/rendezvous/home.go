@@ -32,7 +32,7 @@ type Config struct {
 type Limits struct {
 	Time     time.Duration // from the first instant of a connection to its proof; default 10 s
 	Unproved int           // connections without proof; default 512
-	Grace    time.Duration // what each of them has for certain when others wait for its place; default 250 ms
+	Grace    time.Duration // time that each of them certainly has when others wait for its place; default 250 ms
 	Waiting  int           // proved callers that Accept has not returned; default 1,024
 }
 
@@ -61,14 +61,14 @@ type Stats struct {
 	Ended    int // all others: gone, too slow, or no callers
 }
 
-// Caller is who has proved to be it.
+// Caller is a process that has proved its identity.
 type Caller struct {
 	Node, Agent, Life int
 	Remote            net.Addr // where it calls from
 	Local             net.Addr // where it has reached us
 }
 
-// Home is a listener for those who have a ticket.
+// Home is a listener for callers with a ticket.
 type Home struct {
 	job       string
 	keys      keys
@@ -171,8 +171,8 @@ func reachable(extra []string, port int) (list []string, err error) {
 // Addresses are where the home can be called, by preference.
 func (h *Home) Addresses() []string { return h.addresses }
 
-// Ticket invites a caller: agent i of a node in a life, or the node's keeper. It panics if that is nobody
-// (a negative number).
+// Ticket invites a caller: agent i of a node in a life, or the node's keeper. It panics if a number
+// is negative.
 func (h *Home) Ticket(node, agent, life int) Ticket {
 	id := identity{node, agent, life}
 	err := id.check()
@@ -185,7 +185,7 @@ func (h *Home) Ticket(node, agent, life int) Ticket {
 	panic(fmt.Sprintf("home: %v", err))
 }
 
-// Stats tells what the home has seen.
+// Stats returns the counts of connections.
 func (h *Home) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,11 +194,11 @@ func (h *Home) Stats() Stats {
 	return s
 }
 
-// Accept waits for the next caller that has proved who it is. The stream is the caller's of Accept. After Close
-// the error is net.ErrClosed.
+// Accept waits for the next caller that has proved its identity. The stream belongs to the caller
+// of Accept. After Close the error is net.ErrClosed.
 func (h *Home) Accept() (Caller, oob.Stream, error) {
 	select {
-	case <-h.done: // not one more, even if some wait
+	case <-h.done: // return no more callers, even if some wait
 		return Caller{}, nil, net.ErrClosed
 	default:
 	}
@@ -211,7 +211,7 @@ func (h *Home) Accept() (Caller, oob.Stream, error) {
 	}
 }
 
-// Close ends the home and every connection that Accept has not returned. It waits for nobody.
+// Close ends the home and every connection that Accept has not returned. It does not block.
 func (h *Home) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -272,7 +272,8 @@ func (h *Home) listen() {
 	}
 }
 
-// place takes a place, in the end that of the oldest. It reports false if the home is closed.
+// place takes a place, if necessary that of the oldest connection. It reports false if the home is
+// closed.
 func (h *Home) place() bool {
 	select {
 	case h.places <- struct{}{}:
@@ -288,7 +289,7 @@ func (h *Home) place() bool {
 		case <-late.C:
 			if wait := h.dropOldest(h.limits.Grace); wait > 0 {
 				late.Reset(wait)
-			} // else its goroutine leaves
+			} // otherwise its goroutine leaves
 		case <-h.done:
 			return false
 		}
@@ -313,7 +314,7 @@ func (h *Home) dropOldest(grace time.Duration) (wait time.Duration) {
 	defer h.mu.Unlock()
 	e := h.unproved.Front()
 	if e == nil {
-		return grace // all have proved who they are, and are about to leave
+		return grace // all have proved their identity, and are about to leave
 	}
 	raw := e.Value.(*conn)
 	if wait = grace - time.Since(raw.since); wait > 0 {
@@ -326,7 +327,7 @@ func (h *Home) dropOldest(grace time.Duration) (wait time.Duration) {
 	return 0
 }
 
-// leave takes a connection off those without proof. It reports whether it is still there.
+// leave removes a connection from those without proof. It reports whether it is still there.
 func (h *Home) leave(e *list.Element, c *conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -341,7 +342,7 @@ func (h *Home) count(n *int) {
 	h.mu.Unlock()
 }
 
-// hear lets a connection prove who it is. It owns the connection and its place.
+// hear lets a connection prove its identity. It owns the connection and its place.
 func (h *Home) hear(raw *conn, e *list.Element) {
 	defer h.running.Done()
 	defer func() { <-h.places }()
@@ -365,7 +366,7 @@ func (h *Home) hear(raw *conn, e *list.Element) {
 	h.admit(t, raw, c.identity, prove(token, asHome, x, c.identity))
 }
 
-// claimed reads who the other side says it is.
+// claimed reads the identity that the other side claims.
 func (h *Home) claimed(t *tls.Conn) (c claim, x []byte, err error) {
 	if err = t.Handshake(); err != nil {
 		return

@@ -25,10 +25,10 @@ const (
 	refused  = 2
 )
 
-// errFrame says that the other side speaks something else.
+// errFrame says that the other side speaks another protocol.
 var errFrame = errors.New("not a frame of this protocol")
 
-// claim is what a caller says: who it is, and the proof.
+// claim is a caller's frame: its identity, and the proof.
 type claim struct {
 	identity
 	proof [sha256.Size]byte
@@ -67,7 +67,8 @@ func parseAnswer(p []byte) (verdict byte, proof [sha256.Size]byte, err error) {
 	return p[0], proof, nil
 }
 
-// The two sides of a connection, as their proofs name them. A proof of one is none of the other.
+// The two sides of a connection, as their proofs name them. A proof of one is not valid for the
+// other.
 const (
 	asCaller = "gorun home 1 caller"
 	asHome   = "gorun home 1 home"

@@ -34,9 +34,10 @@ func newConn(c net.Conn) *conn {
 	return &conn{Conn: c, left: MaxUnproved, since: time.Now()}
 }
 
-// repeatOften has the kernel send again each second, or about as often, what is not acknowledged. By default it waits twice as long each time: a
-// connection would carry nothing for as long again after the network was cut, and a lease could end meanwhile. Kernels before 6.15
-// know only the second option, which is for the first repetitions.
+// repeatOften makes the kernel retransmit about once a second. By default the kernel doubles the
+// pause each time. After a cut of the network the connection would stay silent for as long
+// again, and a lease could expire meanwhile. Kernels before 6.15 know only the second option,
+// which is for the first repetitions.
 func repeatOften(c net.Conn) {
 	const rtoMax, second = 44, 1000 // TCP_RTO_MAX_MS
 	tcp, ok := c.(*net.TCPConn)
@@ -72,7 +73,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// drop ends the connection, and leaves the kernel nothing to do for it.
+// drop resets the connection, so the kernel keeps no state for it.
 func (c *conn) drop() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -101,7 +102,8 @@ func (s *stream) SetWriteDeadline(t time.Time) error { return s.tls.SetWriteDead
 func (s *stream) LocalAddr() net.Addr  { return s.raw.LocalAddr() }
 func (s *stream) RemoteAddr() net.Addr { return s.raw.RemoteAddr() }
 
-// Close ends both directions. A peer that takes nothing does not hear the farewell of TLS: no error.
+// Close ends both directions. A peer that reads nothing does not get the farewell of TLS, which is
+// not an error.
 func (s *stream) Close() error {
 	s.raw.closing.Store(true)
 	if err := s.tls.Close(); errors.Is(err, net.ErrClosed) {

@@ -16,8 +16,8 @@ import (
 // Keeper is the Agent of a ticket for the keeper of a node.
 const Keeper = -1
 
-// MinSecret is the least length of a secret that is given, in bytes. What is shorter could be guessed from a
-// recorded certificate.
+// MinSecret is the least length of a secret that is given, in bytes. A shorter one could be guessed
+// from a recorded certificate.
 const MinSecret = 32
 
 // ErrSecret is wrapped by the error about a secret that is too short.
@@ -35,7 +35,7 @@ type Ticket struct {
 	Life        int
 }
 
-// String tells all but the token.
+// String returns all but the token.
 func (t Ticket) String() string {
 	return fmt.Sprintf("ticket of %s, job %s, home at %q", t.identity(), t.Job, t.Addresses)
 }
@@ -62,7 +62,7 @@ func (t Ticket) MarshalJSON() ([]byte, error) {
 		t.Job, t.Node, t.Agent, t.Life})
 }
 
-// UnmarshalJSON reads a ticket. One that is not whole is refused.
+// UnmarshalJSON reads a ticket. It refuses an incomplete one.
 func (t *Ticket) UnmarshalJSON(p []byte) error {
 	var j ticketJSON
 	if err := json.Unmarshal(p, &j); err != nil {
@@ -85,7 +85,7 @@ func (t *Ticket) UnmarshalJSON(p []byte) error {
 	return nil
 }
 
-// identity is who calls.
+// identity identifies a caller.
 type identity struct{ node, agent, life int }
 
 func (id identity) String() string {
@@ -95,7 +95,7 @@ func (id identity) String() string {
 	return fmt.Sprintf("agent %d of node %d in life %d", id.agent, id.node, id.life)
 }
 
-// check says what no caller can be.
+// check refuses an impossible identity.
 func (id identity) check() error {
 	if id.node < 0 || id.node > math.MaxInt32 || id.agent < Keeper || id.agent > math.MaxInt32 || id.life < 0 {
 		return fmt.Errorf("node %d, agent %d, life %d is nobody", id.node, id.agent, id.life)
@@ -129,7 +129,7 @@ func (k keys) expand(what string, n int) []byte {
 	return b
 }
 
-// token is what the caller id proves itself with.
+// token is the key with which the caller id proves itself.
 func (k keys) token(id identity) (token [32]byte) {
 	info := binary.LittleEndian.AppendUint64([]byte("token "), uint64(id.node))
 	info = binary.LittleEndian.AppendUint64(info, uint64(id.agent))
@@ -152,7 +152,8 @@ func (k keys) ticket(job string, addresses []string, id identity) (Ticket, error
 	return Ticket{Addresses: addresses, Fingerprint: f, Token: k.token(id), Job: job, Node: id.node, Agent: id.agent, Life: id.life}, err
 }
 
-// Derive makes the ticket that the home with this secret and job would give, for who knows the secret, too.
+// Derive makes the ticket that the home with this secret and job would give. Any process that knows
+// the secret can call it.
 func Derive(secret []byte, job string, addresses []string, node, agent, life int) (Ticket, error) {
 	if len(secret) < MinSecret {
 		return Ticket{}, fmt.Errorf("%w: %d bytes, at least %d are needed", ErrSecret, len(secret), MinSecret)

@@ -7,28 +7,29 @@ import (
 	"github.com/gorun-mpi/gorun/internal/offload"
 )
 
-// Alarm is a line of the command of -migrate-on: what is to leave the node on which it runs.
+// Alarm is a line of the command of -migrate-on: it says what is to leave the node on which the
+// command runs.
 //
 //	node                        its ranks go to other nodes
 //	device 0                    what its ranks have on the device goes to another device of the node; if there is none they leave the node
 //	device 0 to 1               to this one
 //	device 0 to 1@NODE          ranks that have it go to another node, and use device 1 there
 //
-// Words may follow behind a #.
+// A comment may follow after a #.
 type Alarm struct {
 	Device string // "": the node
 	To     string // a device
 	Node   string // where it is; "": here
 }
 
-// Watched is what the agent that runs the command sends the head: a line, and for one that names a device and not where to
-// its content goes, the IDs of all devices of the node.
+// Watched is the report of the agent that runs the command: a line and, if that names a device
+// without a target, the IDs of all devices of the node.
 type Watched struct {
 	Line    string   `json:"line"`
 	Devices []string `json:"devices,omitempty"`
 }
 
-// Another is the first of some devices that may take what the device with an ID has, or "".
+// Another is the first of some devices that may take the content of the device with an ID, or "".
 func Another(id string, devices []string) string {
 	for _, other := range devices {
 		if _, err := offload.InPlaceOf(id, other); err == nil && other != id {

@@ -7,8 +7,8 @@ type Copy struct {
 	Set    string   `json:"set"`
 	Piece  string   `json:"piece,omitempty"`
 	Digest string   `json:"digest,omitempty"`
-	From   []Source `json:"from,omitempty"`   // who has it, the best first
-	Rate   int64    `json:"rate,omitempty"`   // bytes a second that all such orders together read of other nodes; 0: as fast as it goes
+	From   []Source `json:"from,omitempty"`   // nodes that have it, the best first
+	Rate   int64    `json:"rate,omitempty"`   // bytes a second that all such orders together read from other nodes; 0: no limit
 	Parity *Parity  `json:"parity,omitempty"` // a shard is to be computed; the fields above but Set are empty
 }
 
@@ -19,7 +19,7 @@ type Parity struct {
 	Images []OneOfMany `json:"images"`
 }
 
-// OneOfMany is an image of a group, and who has it.
+// OneOfMany is an image of a group, and the nodes that have it.
 type OneOfMany struct {
 	Piece  string   `json:"piece"`
 	Size   int64    `json:"size"`

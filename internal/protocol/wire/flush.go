@@ -15,11 +15,11 @@ type Flush struct {
 	ToSet   string            `json:"to_set"`
 	Pieces  []flush.Piece     `json:"pieces"`
 	Env     rawstring.Strings `json:"env,omitempty"`   // with the credentials of object stores
-	Rate    int64             `json:"rate,omitempty"`  // bytes a second; 0: as fast as it goes
-	Merge   *Merge            `json:"merge,omitempty"` // not to copy images, but to make one each of several
+	Rate    int64             `json:"rate,omitempty"`  // bytes a second; 0: no limit
+	Merge   *Merge            `json:"merge,omitempty"` // merge images instead of copying them
 }
 
-// Merge has a node make one image of several for each of some ranks, with back-end By.
+// Merge makes a node merge several images into one for each of some ranks, with back-end By.
 type Merge struct {
 	By     string        `json:"by"`
 	Seq    int           `json:"seq"`
@@ -37,6 +37,6 @@ type MergedImage struct {
 // Flushed is the answer.
 type Flushed struct {
 	Err    string         `json:"err,omitempty"`
-	CPU    time.Duration  `json:"cpu,omitempty"` // that it has taken
+	CPU    time.Duration  `json:"cpu,omitempty"` // processor time used
 	Merged []flush.Merged `json:"merged,omitempty"`
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/rawstring"
 )
 
-// What head and keepers send each other, each the data of a frame of package oob.
+// Messages between head and keepers, each the data of a frame of package oob.
 
-// NodeInfo is what a keeper tells of its node in its Hello. The head describes its own node by one,
-// too.
+// NodeInfo describes a keeper's node in its Hello. The head describes its own node by one, too.
 type NodeInfo struct {
 	Host      string   `json:"host"` // its own name, for people
 	Machine   string   `json:"machine"`
@@ -24,7 +23,7 @@ type NodeInfo struct {
 	Rack      string   `json:"rack,omitempty"`      // as the batch system tells it there
 }
 
-// Same reports whether two descriptions are of one node: processes there see each other.
+// Same reports whether two descriptions are of the same node, where processes see each other.
 func (n *NodeInfo) Same(m *NodeInfo) bool { return n.Machine == m.Machine && n.Space == m.Space }
 
 // Terms is the data of the head's Hello to a keeper.
@@ -33,7 +32,7 @@ type Terms struct {
 	BeatMillis  int64 `json:"beat_ms"` // how often the keeper asks
 }
 
-// Agent is the data of a Begin: what a keeper starts an agent with.
+// Agent is the data of a Begin: the parameters with which a keeper starts an agent.
 type Agent struct {
 	Index  int    `json:"index"`
 	Ticket []byte `json:"ticket"` // JSON of a rendezvous.Ticket
@@ -49,18 +48,18 @@ type Provision struct {
 	Dir     rawstring.String `json:"dir"`              // working folder
 	Imager  string           `json:"imager,omitempty"` // the back-end that is to image the ranks
 
-	Token rawstring.String `json:"token,omitempty"` // this file is to be found, and nothing else
+	Token rawstring.String `json:"token,omitempty"` // only this file is looked for
 }
 
-// Provided is the answer: where the program is there, or why it is not.
+// Provided is the answer: the program's path on the node, or why it is not there.
 type Provided struct {
 	Program rawstring.String `json:"program,omitempty"`
 	Err     string           `json:"err,omitempty"`
 	Imager  string           `json:"imager,omitempty"` // why the back-end does not work there
 }
 
-// nodesOwn are variables that mean something on one node only, or for one step of a batch system
-// there: ranks on another node get those of that node. An entry that ends in * is a prefix.
+// nodesOwn are variables that are valid only on one node, or for one step of a batch system
+// there. Ranks on another node get the values of that node. An entry that ends in * is a prefix.
 var nodesOwn = []string{
 	"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "XDG_SESSION_*", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_*",
 	"SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_TASK_PID", "SLURM_STEP*", "SLURM_GTIDS", "SLURMD_NODENAME", "SLURM_CPU_BIND*",
@@ -78,8 +77,8 @@ func NodesOwn(name string) bool {
 	})
 }
 
-// EnvForOthers is what ranks on other nodes get of an environment: what does not belong to this
-// node. given names variables that the user has set for all ranks.
+// EnvForOthers returns the variables of an environment for ranks on other nodes: those that do
+// not belong to this node. given names variables that the user has set for all ranks.
 func EnvForOthers(env, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -87,8 +86,7 @@ func EnvForOthers(env, given []string) []string {
 	})
 }
 
-// WithNodesOwn adds a node's own variables to an environment that has come from elsewhere. What that
-// has stays.
+// WithNodesOwn adds a node's own variables to an environment from another node. It replaces none.
 func WithNodesOwn(env, own []string) []string {
 	have := map[string]bool{}
 	for _, kv := range env {

@@ -1,5 +1,5 @@
-// Package wire is what head and agents share: how frames are queued on their stream, the order to
-// start ranks, and words that both use.
+// Package wire is shared by head and agents: the queue of frames on their stream, the order to
+// start ranks, and the types and names that both use.
 package wire
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/gorun-mpi/gorun/launcher"
 )
 
-// Order is the data of a Spawn frame: first what every agent needs, then what only gorun's own
-// agents know.
+// Order is the data of a Spawn frame: first the fields that every agent needs, then those that
+// only gorun's own agents know.
 type Order struct {
 	oob.SpawnConfig
 	Stdin       bool              `json:"stdin"`       // rank 0 gets a pipe, Input frames follow
@@ -28,7 +28,7 @@ type Order struct {
 	Host        string            `json:"host"`
 
 	Imager    string             `json:"imager,omitempty"` // the back-end that images whole processes
-	Track     bool               `json:"track,omitempty"`  // images may build on the one before
+	Track     bool               `json:"track,omitempty"`  // an image may build on the one before
 	Stores    map[string]Store   `json:"stores,omitempty"` // that images go into and come from, by name
 	Nodes     []oob.Node         `json:"nodes,omitempty"`  // of every Start: long in a large job, so it is sent once
 	Images    map[int][]Image    `json:"images,omitempty"` // restart: by rank, its image and what that builds on, the newest first
@@ -38,7 +38,7 @@ type Order struct {
 	Devices   []string           `json:"devices,omitempty"`    // restart of whole processes: the names of the devices that theirs are put on in turn; none: those where they were
 	Onto      [2]string          `json:"onto,omitzero"`        // move: the name of a device, and of the one that is used in its place
 	Sharing   string             `json:"sharing,omitempty"`    // how devices are shared with other processes: "share", "exclusive", or not at all
-	MigrateOn string             `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent with ranks of a node has it
+	MigrateOn string             `json:"migrate_on,omitempty"` // a command whose lines say what is to leave this node (Alarm); the first agent of a node that has ranks runs it
 	Held      []int              `json:"held,omitempty"`       // ranks that wait for a debugger
 	Bind      *bind.Rule         `json:"bind,omitempty"`       // nil: ranks are not bound to CPUs
 }
@@ -59,7 +59,7 @@ type Image struct {
 	Piece  string           `json:"piece,omitempty"`
 	Digest string           `json:"digest,omitempty"`
 	Node   string           `json:"node,omitempty"` // that wrote it
-	Or     []Image          `json:"or,omitempty"`   // further copies of it: one that is good is taken
+	Or     []Image          `json:"or,omitempty"`   // further copies of it: any good one is used
 }
 
 // Bring is the data of a Bring frame: images that a later order builds on.
@@ -70,12 +70,12 @@ type Bring struct {
 
 // Names of stores in orders.
 const (
-	StoreTo   = "to"   // where further images go
-	StoreMem  = "mem"  // where those go that are kept in memory
-	StoreFrom = "from" // where the images lie that a life begins with; further places are from2, from3, ...
+	StoreTo   = "to"   // the store for further images
+	StoreMem  = "mem"  // the store for images kept in memory
+	StoreFrom = "from" // the store of the images that a life begins with; further places are from2, from3, ...
 )
 
-// StoreAt is the name of the part of a store that one node has, in what an agent asks the head.
+// StoreAt is the name of one node's part of a store, in an agent's request to the head.
 func StoreAt(name, node string) string { return name + "@" + node }
 
 // Hello is the greeting of this process in the role given.
@@ -93,7 +93,7 @@ func JSON(v any) []byte {
 	return data
 }
 
-// MoreAgents is what to do where an agent lacks files.
+// MoreAgents is the remedy for an agent that has run out of descriptors.
 const MoreAgents = "use more -agents"
 
 // BackendSelf is the back-end whose images a rank reads itself.

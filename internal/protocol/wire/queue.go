@@ -17,7 +17,7 @@ type Queue struct {
 	waiting []oob.Msg
 	closed  bool
 	writing bool     // a batch is on its way
-	held    bool     // no other batch is to begin
+	held    bool     // no other batch may begin
 	idle    []func() // called when nothing is left to send
 	stopped []func() // called when no batch is on its way
 	Done    chan struct{}
@@ -41,7 +41,7 @@ func (q *Queue) Send(ms ...oob.Msg) {
 	q.mu.Unlock()
 }
 
-// Close lets what was handed over leave. done is closed after that, or when the stream broke.
+// Close lets all frames handed over leave. done is closed after that, or when the stream broke.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -106,8 +106,8 @@ func (q *Queue) run() {
 			return
 		}
 		if err := q.conn.Send(batch...); err != nil {
-			// What is left has nobody to go to; the reading side of the stream
-			// sees the end and tells the owner.
+			// The remaining frames have no receiver. The reading side of the
+			// stream sees the end and tells the owner.
 			q.mu.Lock()
 			q.closed, q.waiting, q.writing = true, nil, false
 			call(&q.stopped)

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// How one node of a job reaches another, see package listener.
+// Messages about how one node of a job reaches another, see package listener.
 
 // WayTo is the data of a Way that an agent asks with.
 type WayTo struct {
@@ -15,5 +15,5 @@ type Way struct {
 	Ticket json.RawMessage `json:"ticket,omitempty"` // a rendezvous.Ticket
 	Store  string          `json:"store,omitempty"`  // its name there
 	Head   bool            `json:"head,omitempty"`   // it is the head's own node: the head is nearest
-	Err    string          `json:"err,omitempty"`    // why there is none
+	Err    string          `json:"err,omitempty"`    // why there is no way
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// addresses are those that ranks have told, and who is told them.
+// addresses holds the ranks' addresses, and which ranks get them.
 type addresses struct {
 	size  int
-	whole int // bytes of addresses that everybody is told at most
+	whole int // the most bytes of addresses that every rank is told
 	round uint8
 	books bool // all ranks read books
 	pages []*page
@@ -21,7 +21,7 @@ type addresses struct {
 	on    [][]int  // by node: its ranks
 	found [][]byte // by node: the answer to a question for one of its ranks; nil: not made yet
 
-	others []byte  // sheets for everybody, of this round
+	others []byte  // sheets for all ranks, of this round
 	local  []*page // of which each node has a sheet of its own
 }
 
@@ -55,7 +55,7 @@ func (a *addresses) place(node []int32) {
 	}
 }
 
-// take notes what a rank has told.
+// take records the addresses of a rank.
 func (a *addresses) take(rank int, info *oob.AddressInfo) {
 	a.books = a.books && info.Books
 	for name, addr := range info.Modules {
@@ -74,7 +74,7 @@ func (a *addresses) page(transport string) *page {
 	return a.pages[i]
 }
 
-// seal makes ready for peers: all ranks have told.
+// seal prepares peers, when all ranks have sent their addresses.
 func (a *addresses) seal() {
 	a.local, a.others, a.found = nil, nil, make([][]byte, len(a.on))
 	for _, p := range a.pages {
@@ -87,7 +87,7 @@ func (a *addresses) seal() {
 	}
 }
 
-// common encodes what all ranks are told alike: the sheets of transports between nodes.
+// common encodes the part for all ranks: the sheets of transports between nodes.
 func (a *addresses) common(ask bool) {
 	a.others = nil
 	for _, p := range a.pages {
@@ -112,7 +112,7 @@ func (s *Sheet) add(rank int, address []byte) {
 	s.Ranks, s.Addresses = append(s.Ranks, rank), append(s.Addresses, address)
 }
 
-// peers is what the ranks of a node are told.
+// peers is the message for the ranks of a node.
 func (a *addresses) peers(node int) *oob.Msg {
 	if !a.books {
 		return message(oob.Peers, a.plain())
@@ -130,7 +130,7 @@ func (a *addresses) peers(node int) *oob.Msg {
 	return &oob.Msg{Kind: oob.Peers, From: oob.Head, A: oob.PeersBook, Data: data}
 }
 
-// there is the ranks that have told an address in a round.
+// there returns the ranks that have sent an address in a round.
 func (p *page) there(round uint8) (runs [][2]int) {
 	for r, at := range p.round {
 		if at != round {
@@ -145,7 +145,7 @@ func (p *page) there(round uint8) (runs [][2]int) {
 	return runs
 }
 
-// plain is what ranks of before books are told.
+// plain is the message for ranks of versions before books.
 func (a *addresses) plain() []map[string][]byte {
 	all := make([]map[string][]byte, a.size)
 	for r := range all {
@@ -184,13 +184,15 @@ func (a *addresses) locate(rank uint64) ([]byte, error) {
 	return a.found[n], nil
 }
 
-// Place says on which node each rank is, before any has told its addresses. Without it all are on one.
+// Place says on which node each rank is. It is called before the first Address. Without it all are
+// on one.
 func (h *Head) Place(node []int32) { h.addresses.place(node) }
 
 // AskFrom sets the bytes of addresses above which ranks ask for them, instead of WholeBytes.
 func (h *Head) AskFrom(bytes int) { h.addresses.whole = bytes }
 
-// Address takes the addresses of a rank. done reports that all have come: Peers tells what each node gets.
+// Address takes the addresses of a rank. done reports that all have come: Peers returns the message
+// for each node.
 func (h *Head) Address(rank int, m *oob.Msg) (done bool, err error) {
 	var info oob.AddressInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {

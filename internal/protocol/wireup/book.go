@@ -9,7 +9,7 @@ import (
 // Book is addresses of ranks, by transport.
 type Book []Sheet
 
-// Sheet is those of one transport.
+// Sheet has the addresses of one transport.
 type Sheet struct {
 	Transport string
 	Ranks     []int    // in order
@@ -17,7 +17,7 @@ type Sheet struct {
 	Asked     [][2]int // runs of ranks that have it open, too, and whose addresses are to be asked for
 }
 
-// A book on its way is bytes, all numbers as Uvarint:
+// An encoded book, with all numbers as Uvarint, is
 //
 //	number of sheets, and for each
 //	  length of its name, name
@@ -27,12 +27,13 @@ type Sheet struct {
 //	    how many are between them, and these
 //	  number of runs, and for each: ranks left out since the run before, its length - 1
 //
-// Ranks of one node have the same addresses, except for a port or a number. So an address takes five bytes or so.
+// Ranks of one node have the same addresses, except for a port or a number. So an address takes
+// about five bytes.
 
 // mostAddress bounds one address.
 const mostAddress = 64 << 10
 
-// ErrBook is wrapped by the errors about bytes that are no book.
+// ErrBook is wrapped by the errors about bytes that are not a book.
 var ErrBook = errors.New("malformed addresses of ranks")
 
 // Append encodes a book behind dst.
@@ -132,7 +133,7 @@ func (s *Sheet) parse(d *decoder, size int) {
 	}
 }
 
-// decoder takes values from the front of p. What cannot be makes it bad.
+// decoder takes values from the front of p. An impossible value makes it bad.
 type decoder struct {
 	p   []byte
 	bad bool
@@ -174,7 +175,8 @@ func (b Book) Of(transport string, rank int) []byte {
 // asked stands for an address that is to be asked for.
 var asked = []byte{}
 
-// Fill writes the addresses of a transport into all, by rank. Where one is to be asked for it writes one of no bytes.
+// Fill writes the addresses of a transport into all, by rank. For one that must be asked for, it
+// writes an empty one.
 func (b Book) Fill(transport string, all [][]byte) {
 	for i := range b {
 		s := &b[i]

@@ -79,7 +79,8 @@ func (h *Head) deniedTo(t *transport, r int) (peers []int, all bool) {
 	return peers, all && len(peers) > 0 && len(peers) == count(carried)
 }
 
-// Late takes what a rank has found out after the ranks were connected. It returns it as text for people.
+// Late takes denials that a rank has found after the ranks were connected. It returns them as text
+// for people.
 func (h *Head) Late(rank int, m *oob.Msg) (notes []string, err error) {
 	var info oob.ReachInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {

@@ -76,7 +76,7 @@ var names = map[oob.Kind]string{oob.Address: "Address", oob.Reach: "Reach"}
 // ErrOrder is wrapped when a rank does not keep to the order of messages.
 var ErrOrder = errors.New("wire-up out of order")
 
-// all counts one more, and reports whether that was the last.
+// all counts one more rank, and reports whether that was the last.
 func (h *Head) all() bool {
 	h.got++
 	if h.got == h.size {
@@ -95,8 +95,9 @@ func message(kind oob.Kind, v any) *oob.Msg {
 	return &oob.Msg{Kind: kind, From: oob.Head, Data: data}
 }
 
-// Reach takes how far the transports of a rank reach. When all have told, it returns the message for every
-// rank. done reports that this message connects them. An error names two ranks that cannot be connected.
+// Reach takes how far the transports of a rank reach. When all ranks have reported, it returns the
+// message for every rank. done reports that this message connects them. An error names two ranks
+// that cannot be connected.
 func (h *Head) Reach(rank int, m *oob.Msg) (reply *oob.Msg, done bool, err error) {
 	var info oob.ReachInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil {
@@ -186,7 +187,7 @@ func (h *Head) transport(name string) *transport {
 	return t
 }
 
-// everybody is the ranks that have a transport open.
+// everybody returns the ranks that have a transport open.
 func (t *transport) everybody() []span {
 	if t.opened == nil {
 		for r, open := range t.open {
@@ -215,8 +216,8 @@ func (h *Head) reaches(t *transport, a, b int) bool {
 	return t.open[a] && t.open[b] && h.rows.why(t.why[a], b) == 0
 }
 
-// symmetric returns, by rank, the peers that do not reach it although it reaches them. It brings up to date
-// whom ranks lack.
+// symmetric returns, by rank, the peers that do not reach it although it reaches them. It updates
+// the peers that ranks lack.
 func (h *Head) symmetric() map[int][]oob.Unreached {
 	forgo := map[int][]oob.Unreached{}
 	for _, t := range h.transports {
@@ -296,7 +297,7 @@ func (h *Head) route(a, b int) *transport {
 	return nil
 }
 
-// kind is what a rank has in common with others that have the same transports to the same peers: by transport a
+// kind is the same for all ranks that have the same transports to the same peers: by transport a
 // row of lacks, -1 if it is not open.
 type kind string
 

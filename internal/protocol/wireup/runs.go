@@ -68,7 +68,7 @@ type run struct {
 	why uint16
 }
 
-// rows keeps lists of reasons. Ranks of one node have the same as a rule: so there are
+// rows keeps lists of reasons. Ranks of one node usually have the same, so there are
 // about as many as nodes. Row 0 is empty.
 type rows struct {
 	size    int
@@ -78,8 +78,8 @@ type rows struct {
 
 func newRows(size int) *rows { return &rows{size, [][]run{nil}, map[string]int32{"": 0}} }
 
-// add returns the number of a row that has what another one has, and these runs. What
-// comes later counts.
+// add returns the number of a row with the runs of another one and these runs. Later
+// runs replace earlier ones.
 func (s *rows) add(row int32, runs []run) int32 {
 	all := slices.Clone(s.all[row])
 	for _, r := range runs {

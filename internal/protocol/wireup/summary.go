@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Summary says which transport carries what, for people.
+// Summary says, for people, which transports carry the messages.
 type Summary struct {
 	Uses  []Use    `json:"uses"`
 	Notes []string `json:"notes,omitempty"` // why a preferred transport does not carry everything
-	// Unusual tells that some notes are about more than the nodes that ranks are on.
+	// Unusual says that some notes are about more than ranks being on different nodes.
 	Unusual bool `json:"unusual,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (u *Use) String() string {
 // mostAbout is how many kinds of devices of a transport are named.
 const mostAbout = 4
 
-// told is what carries the frames of a transport: with the ranks, if that differs.
+// told says what carries the frames of a transport, with the ranks if that differs.
 func (t *transport) told() string {
 	if len(t.about) == 1 {
 		for text := range t.about {
@@ -161,8 +161,8 @@ func (h *Head) notes(name string) (notes []string, unusual bool) {
 func (h *Head) apart(name string) (away int, pairs [][2]int) {
 	t := h.transport(name)
 	index := slices.Index(h.transports, t)
-	remote := h.numbers[OtherNode] // 0: nobody has given that reason
-	gone := map[kind][]span{}      // whom ranks lack that have the transport
+	remote := h.numbers[OtherNode] // 0: no rank has given that reason
+	gone := map[kind][]span{}      // peers that ranks with the transport lack
 	seen := map[[2]int]bool{}
 	for a := range h.size {
 		if !t.open[a] {
