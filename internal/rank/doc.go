@@ -8,7 +8,7 @@
 //	coll        the table that says which algorithm a collective uses
 //	schedule    the messages of a collective that goes on while the program computes
 //	backoff     when a waiting rank polls, yields, moves or sleeps
-//	standstill  which ranks wait for each other for ever
+//	standstill  which ranks wait for each other without end
 //	waitreport  what the goroutines of a rank wait for
 //	release     a store that other processors see after all stores before it
 //

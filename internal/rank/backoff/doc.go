@@ -37,6 +37,6 @@
 // # The switches
 //
 // Each constant of this package says what it is worth and on which machine that was measured: two
-// virtual CPUs of an EPYC 7003, 9004 or 9005, or of an Intel Xeon. A switch that cannot show 5 %
-// on a program or a message does not stay.
+// virtual CPUs of an EPYC 7003, 9004 or 9005, or of an Intel Xeon. A switch that gains less than
+// 5 % on a program or a message is removed.
 package backoff

@@ -28,7 +28,7 @@ const (
 )
 
 // yielded notes that a yield took so long and ended at now. It reports whether this rank should
-// move. It does so ever more seldom, as the neighbour may be one that does not go away.
+// move. It does so ever more seldom, as the neighbour may stay.
 func (n *neighbour) yielded(took time.Duration, now time.Time) bool {
 	if took < longYield {
 		n.rows = 0

@@ -12,7 +12,7 @@ type Config struct {
 	// It should move the calling thread to another CPU. nil: the thread stays.
 	MoveOff func()
 	// Hurry is called when a program that is not of the job has had this rank's CPU. It should make
-	// the system run this rank soon when it is woken. nil: nobody looks for such programs, and no
+	// the system run this rank soon when it is woken. nil: such programs are not looked for, and no
 	// clock is read where ranks share CPUs.
 	Hurry func()
 	Seat  Seat // where the thread goes if ranks share CPUs; nil: it stays
@@ -34,7 +34,7 @@ type Pace struct {
 	seat      seating
 }
 
-// Yielder lets somebody else have the CPU.
+// Yielder lets another process have the CPU.
 type Yielder interface{ Yield() }
 
 const (
@@ -71,8 +71,8 @@ const (
 	// CPUs).
 	YieldsFirst = 4
 
-	// IdleEvery is how many polls pass between polls of transports that carry nobody. A look at
-	// sockets may cost as much as a hundred looks at memory.
+	// IdleEvery is how many polls pass between polls of transports that carry no peer. A look
+	// at sockets may cost as much as a hundred looks at memory.
 	IdleEvery = 4096
 
 	// PollEvery is how many receives may go by the shortcut without a poll: others may have sent
@@ -80,8 +80,8 @@ const (
 	PollEvery = 64
 
 	// MissEvery is how many calls that do not wait may find nothing before other goroutines run.
-	// What they look for may need this processor, which the scheduler would leave to them for 10
-	// ms.
+	// The goroutine that they wait for may need this processor, which the scheduler would leave
+	// to them for 10 ms.
 	MissEvery = 16
 )
 
@@ -200,8 +200,8 @@ func (p *Pace) Turn(number uint64) {
 	}
 }
 
-// YieldTurn lets ranks whose lines a turn waits for have the CPU. It reports false if somebody else
-// would get it.
+// YieldTurn lets ranks whose lines a turn waits for have the CPU. It reports false if another
+// program would get it.
 func (p *Pace) YieldTurn(y Yielder) bool {
 	switch {
 	case p.stranger.stay != 0 && p.stranger.here(p.now()):

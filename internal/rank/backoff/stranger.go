@@ -6,11 +6,11 @@ import "time"
 // of the job that is given the CPU gives it back within microseconds, because it waits as well. A
 // program that computes keeps it for a time slice.
 //
-// A rank that yields to such a program gives its share of the CPU away: with each yield a slice of
-// milliseconds. So beside a stranger a rank does not yield. It spins for as long as an answer may be
-// under way, in its own share, and then sleeps. A sleeper loses nothing of its share, and the
-// system runs it as soon as it is woken. Ranks of its own job get the CPU by that, too, however many
-// there are.
+// A rank that yields to such a program gives its share of the CPU away: each yield costs a slice of
+// milliseconds. So beside a stranger a rank does not yield. It spins for as long as an answer may
+// be under way, in its own share, and then sleeps. A sleeper loses nothing of its share, and the
+// system runs it as soon as it is woken. Ranks of its own job get the CPU by that, too, however
+// many there are.
 //
 // The stranger may leave. So after a while the rank yields once and looks how long that takes.
 type stranger struct {
@@ -28,8 +28,8 @@ const (
 	// right beside them, too.
 	longSlice = 500 * time.Microsecond
 
-	// Where ranks share CPUs, a stranger counts that takes a quarter of the CPU. What runs now and then
-	// does not: to sleep takes longer than to yield, where those who yield are ranks.
+	// Where ranks share CPUs, a stranger counts that takes a quarter of the CPU. A program that
+	// runs only now and then does not: sleeping takes longer than yielding to ranks.
 	span       = 20 * time.Millisecond
 	lostShared = span / 4
 

@@ -102,7 +102,7 @@ func (t *Ticks) Begin(left bool) (many bool) {
 	return t.Calls-t.last > manyCalls
 }
 
-// Idle reports whether nobody has called since the last tick.
+// Idle reports whether no caller has entered since the last tick.
 func (t *Ticks) Idle() bool { return t.last == t.Calls }
 
 // End ends a tick and sets the time until the next.

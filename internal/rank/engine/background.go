@@ -12,8 +12,8 @@ import (
 // It ticks while the program is in and out of the library (backoff.Ticks), and then only flushes
 // batches. After a tick without a call it leads: it sleeps in the Waiter and serves what arrives.
 // The next caller that waits takes the lead from it, at the price of one Wake. While a caller
-// leads, it parks until that caller leaves with nobody to hand over to. So neither a ping-pong nor
-// an idle rank wakes it.
+// leads, it parks until that caller leaves without a successor. So neither a ping-pong nor an idle
+// rank wakes it.
 type background struct {
 	manual  bool
 	ticks   backoff.Ticks
@@ -62,9 +62,10 @@ func (e *Engine) wakeBackground() {
 	}
 }
 
-// expect makes the background goroutine lead if no caller does: what arrives goes on with a plan, or closes a channel
-// of Notify. A caller that waits for a channel must not wait for a tick as well, so then it leads at once. For a plan it leads at its
-// next tick, which comes soon: a program that begins a plan and waits for it right away pays for no wake, and one that computes
+// expect makes the background goroutine lead if no caller does, because arriving frames go on with
+// a plan, or close a channel of Notify. A caller that waits for a channel must not wait for a tick
+// as well, so then it leads at once. For a plan it leads at its next tick, which comes soon: a
+// program that begins a plan and waits for it right away pays for no wake, and one that computes
 // for longer than a tick before it begins one finds the goroutine leading.
 func (e *Engine) expect() {
 	b := &e.back
@@ -90,8 +91,9 @@ func (e *Engine) runBackground(hold, most time.Duration) {
 	defer timer.Stop()
 	for {
 		did := goOn
-		// A caller that is inside does what is due. Waiting for it would make it step aside, and
-		// its goroutine might go on in the thread that came to look, on the CPU of another rank.
+		// A caller that is inside carries out due work. Waiting for it would make it step aside,
+		// and its goroutine might go on in the thread that came to look, on the CPU of another
+		// rank.
 		if e.mu.tryLock() {
 			did = e.tick()
 			hold, most = b.ticks.Bounds()
@@ -124,7 +126,7 @@ const (
 	ended
 )
 
-// tick does what is due and sets the time until the next one. The lock is held.
+// tick carries out due work and sets the time until the next one. The lock is held.
 func (e *Engine) tick() (did ticked) {
 	b := &e.back
 	if b.closing {

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// CloseGate keeps callers out of the engine and returns when nobody is inside. A caller that waits
-// in a call is outside, and goes on with that call after OpenGate.
+// CloseGate keeps callers out of the engine and returns when no caller is inside. A caller that
+// waits in a call is outside, and goes on with that call after OpenGate.
 //
 // The caller of CloseGate owns the engine until OpenGate. Only it may call the methods of the
 // checkpoint side: Quiesce, Step, Quiet, WaitStep, Sent, Received, Saved, Restarted, and those of
@@ -23,8 +23,8 @@ func (e *Engine) CloseGate() {
 	}
 }
 
-// OpenGate tells the modules that the job goes on, acts upon channels lost meanwhile, sends what
-// was held back and lets callers in. It does nothing if the gate is open.
+// OpenGate tells the modules that the job goes on, acts upon channels lost meanwhile, sends
+// frames that were held back and lets callers in. It does nothing if the gate is open.
 func (e *Engine) OpenGate() {
 	if !e.mu.gate() {
 		return
@@ -50,9 +50,9 @@ func (e *Engine) Quiesce() {
 	e.teams.Save()
 }
 
-// Step makes receive progress, sends on what the modules have accepted, and
-// reports whether anything moved. Replies to what arrives, and frames not yet
-// accepted, wait for OpenGate.
+// Step makes receive progress, pushes on frames that the modules have accepted,
+// and reports whether anything moved. Replies to what arrives, and frames not
+// yet accepted, wait for OpenGate.
 func (e *Engine) Step() bool {
 	for _, m := range e.modules {
 		m.Flush()

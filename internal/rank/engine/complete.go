@@ -119,7 +119,8 @@ func (e *Engine) Test(h Request) (Status, bool, error) {
 
 // missed is called when a caller has looked in vain and may look again at once. Now and then it
 // lets other goroutines run. A loop of calls that do not wait would keep its processor for as long
-// as the scheduler allows, 10 ms, and what it looks for may need that processor. The lock is held.
+// as the scheduler allows, 10 ms, and the goroutine that it waits for may need that processor. The
+// lock is held.
 func (e *Engine) missed() {
 	if e.misses++; e.misses%backoff.MissEvery == 0 {
 		e.stepAside()

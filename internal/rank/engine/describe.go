@@ -35,8 +35,8 @@ func (e *Engine) pending() []string {
 	return all
 }
 
-// Left describes what was begun, is not ended, and nobody waits for: requests, complete or not, except those that
-// were left (Leave), and messages of matched probes.
+// Left describes operations that were begun and not ended, and for which no caller waits: requests,
+// complete or not, except those that were left (Leave), and messages of matched probes.
 func (e *Engine) Left() []string {
 	e.mu.lock()
 	defer e.mu.unlock()
@@ -58,7 +58,7 @@ func (e *Engine) held() []string {
 	return all
 }
 
-// Blocked describes what the longest waiting caller waits for, "" if nobody
+// Blocked describes what the longest waiting caller waits for, "" if no caller
 // waits.
 func (e *Engine) Blocked() string {
 	e.mu.lock()
@@ -93,7 +93,7 @@ func (e *Engine) Waits() []Wait {
 	return e.waits(math.MaxInt)
 }
 
-// waits is Waits for so many at most.
+// waits is Waits for at most this many.
 func (e *Engine) waits(most int) (all []Wait) {
 	add := func(w *waiter) {
 		one := Wait{Kind: w.kind(), What: e.describeWait(w), Ends: e.ends(w)}
@@ -114,7 +114,7 @@ func (e *Engine) waits(most int) (all []Wait) {
 	return all
 }
 
-// kind is the method that a caller waits in, as far as can be told. Methods that make several
+// kind is the method that a caller waits in, as far as it is known. Methods that make several
 // messages wait as Recv and Send do.
 func (w *waiter) kind() string {
 	switch {
@@ -187,7 +187,7 @@ func (e *Engine) where(peer int, tag int32, ctx uint64, side string) string {
 	return fmt.Sprintf("%s %s, tag %s, %s", side, p, t, e.on(ctx))
 }
 
-// on names the communicator of a context. A context that nobody has named is told as it is.
+// on names the communicator of a context. A context without a name is shown as a number.
 func (e *Engine) on(ctx uint64) string {
 	if e.names != nil {
 		if path, ok := e.names(ctx); ok {

@@ -12,8 +12,8 @@ import "github.com/gorun-mpi/gorun/rpi"
 //	writes [split, Len), Direct ...  ->  reads [0, split)
 //	                                 <-  Fin(Off=how far that came)
 //
-// What the receiver could not read the sender sends, in Direct or Data frames. That also happens
-// after a restart, which makes all keys void.
+// The sender sends the part that the receiver could not read, in Direct or Data frames. That
+// also happens after a restart, which makes all keys void.
 //
 // The holder of the engine's lock makes all copies, so there are none with the gate closed. Frames
 // tell what the copies have done, and the bookmarks count the frames.
@@ -114,7 +114,7 @@ func (e *Engine) nextRange(pr *peer, r *request) {
 }
 
 // forgetDirect makes all published buffers void, here and at the peers, as the process was
-// restarted. What was not read before will be sent.
+// restarted. The part that was not read before will be sent.
 func (e *Engine) forgetDirect() {
 	for _, r := range e.requests {
 		if !r.long {

@@ -6,8 +6,8 @@
 //
 // All of a rank's engine is under one lock. The gate of a checkpoint is a bit of the lock's word
 // (lock.go), so a caller enters by one compare-and-swap, as it would without a gate. CloseGate
-// sets the bit and acquires the lock. Then nobody is inside, and the byte counters, plain integers
-// under that lock, are exact.
+// sets the bit and acquires the lock. Then no caller is inside, and the byte counters, plain
+// integers under that lock, are exact.
 //
 // Until OpenGate the closer owns the engine. Step receives as ever, but offers nothing new to a
 // module: replies that arrivals cause, and data of announced messages, stay queued and uncounted.
@@ -17,11 +17,11 @@
 //
 // No goroutine stands between a caller and the wire. One of the callers that wait leads (wait.go):
 // it polls the modules, spins briefly, then arms them and sleeps in the Waiter, for all. The
-// others sleep on a channel of their own, and are woken when what they wait for has happened. A
-// leader that leaves wakes the next. So ten thousand goroutines in Recv cost ten thousand sleeping
-// goroutines and one thread.
+// others sleep on channels of their own, and are woken when the event that they wait for has
+// happened. A leader that leaves wakes the next. So ten thousand goroutines in Recv cost ten
+// thousand sleeping goroutines and one thread.
 //
-// While nobody waits the background goroutine leads, but only after one of its ticks, of a
+// While no caller waits the background goroutine leads, but only after one of its ticks, of a
 // millisecond or more, without a call (background.go). A caller that waits for a request while no
 // other waits needs none of this: it polls (leadAlone) until it is time to sleep (package backoff).
 //

@@ -4,7 +4,7 @@ package engine
 type Ends struct {
 	Ranks [][]int // any one of these sets of ranks of the world, all of its ranks together
 	Any   bool    // or any rank at all
-	Free  bool    // or nobody needs to: a deadline ends it, the program does, or what is missing is on its way
+	Free  bool    // or no rank needs to: a deadline or the program ends it, or the missing message is on its way
 }
 
 // ends says who can end the wait of a caller.
@@ -71,7 +71,7 @@ func (n *Ends) addPlan(p *Plan) {
 			one.add(m.r)
 		}
 		if one.Free {
-			continue // others may be missing all the same
+			continue // others may still be missing
 		}
 		if one.Any {
 			n.Any = true

@@ -18,9 +18,9 @@ type Config struct {
 	Modules    []rpi.Module // by preference; per peer the first that Reaches it carries the frames
 	Waiter     rpi.Waiter   // nil: the first module that is one, else a ChanWaiter
 	Manual     bool         // no background goroutine: the caller drives with Progress or Test
-	// Failed is told that a peer has failed, before any call returns ErrPeerFailed because of it.
-	// It is called with the engine's lock held: it must be short and must not call the engine.
-	// nil: nobody is told.
+	// Failed is called when a peer has failed, before any call returns ErrPeerFailed because of
+	// it. It is called with the engine's lock held: it must be short and must not call the
+	// engine. It may be nil.
 	Failed func(peer int, err error)
 	// Name returns how the communicator of a context was made, for errors. It is called with the engine's
 	// lock held, and must not call the engine. nil: none is known.
@@ -54,8 +54,8 @@ func (e *Engine) SetLocal(n int) {
 	e.back.ticks.Set(cfg.pace())
 }
 
-// Engine is one rank's message engine. Any number of goroutines may call its methods at once, but
-// for those of the checkpoint side (see CloseGate).
+// Engine is one rank's message engine. Any number of goroutines may call its methods at once,
+// except those of the checkpoint side (see CloseGate).
 type Engine struct {
 	mu       gateLock
 	rank     int
@@ -85,7 +85,7 @@ type Engine struct {
 
 	out     rpi.Header // scratch: what is being sent
 	ready   []*peer    // may have something to send and a module that takes it
-	due     int        // what is to be done besides: downs, steps and works together
+	due     int        // further work: downs, steps and works together
 	downs   int        // channels that went down and were not acted upon
 	steps   planList   // plans of which messages are over
 	works   planList   // plans whose Do is to be called
@@ -144,14 +144,14 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// judge sets plain. A message to or from a rank below plain has nothing against it: no rank has
+// judge sets plain. A message to or from a rank below plain is always possible: no rank has
 // failed, no context is poisoned, the job was not aborted. Code that changes any of these calls
 // judge.
 //
 // The calls that are made most often test plain, and are written in two parts. The first part does
-// what most calls need. It makes no call but as its last action, and so it also hands on all else.
-// The compiler can then keep everything in registers. For a call in the middle, even one hardly
-// ever made, it would store every argument in memory and load it again.
+// what most calls need. It makes a call only as its last action, by which it also hands on all
+// other cases. So the compiler can keep everything in registers. For a call in the middle, even a
+// rare one, it would store every argument in memory and load it again.
 func (e *Engine) judge() {
 	e.plain = len(e.peers)
 	if e.someDown || len(e.poisoned) != 0 || e.abort.Load() != nil {
@@ -223,10 +223,10 @@ func (e *Engine) selectModules() {
 // Restarted is called by the closer of the gate when the modules have come back with
 // Module.Restart, or others have taken their place, and know their Peers. It chooses each peer's
 // module again, and forgets published buffers and recorded losses of channels. Half-sent messages
-// go on as Data frames over the modules of now. It may be called again before the gate opens: those modules may
-// have been given up.
+// go on as Data frames over the present modules. It may be called again before the gate opens:
+// those modules may have been given up.
 //
-// Without modules the engine keeps those that it has. waiter is as in Config. The Sink of a new
+// If none are given the engine keeps its modules. waiter is as in Config. The Sink of a new
 // module i is Sink(i). The caller closes the modules that were replaced. An error names a rank
 // that no module reaches. Before Start, Restarted gives an engine the modules that New did not
 // know yet.
@@ -337,8 +337,8 @@ func (e *Engine) leave() {
 	}
 }
 
-// exit is the part of leave that is as a rule all of it. The shortest calls write leave out, as it
-// is too long to be inlined.
+// exit is the part of leave that usually suffices. The shortest calls write leave out, as it is
+// too long to be inlined.
 func (e *Engine) exit() uint32 {
 	if len(e.ready)+e.due != 0 {
 		return lockTight
@@ -356,8 +356,8 @@ func (e *Engine) pass(left uint32) {
 	e.mu.pass(left)
 }
 
-// leaveWork does what callbacks have asked for. If it leaves something undone, it makes sure that
-// somebody does it.
+// leaveWork does the work that callbacks have asked for. If it leaves some undone, it makes sure
+// that another goroutine does it.
 func (e *Engine) leaveWork() {
 	for e.settle(true); e.works.head != nil && !e.mu.gate(); e.settle(true) {
 		e.work()
@@ -371,7 +371,7 @@ func (e *Engine) leaveWork() {
 	}
 }
 
-// Progress polls the modules once, flushes what was batched, and reports
+// Progress polls the modules once, flushes batched messages, and reports
 // whether anything moved. Programs need not call it.
 func (e *Engine) Progress() bool {
 	e.enter()
@@ -411,8 +411,8 @@ func (e *Engine) pollAll() bool {
 	return moved
 }
 
-// settle does what callbacks have asked for. They run inside the modules' methods and must not call
-// back. It reports whether there is more to do. brief is as for pump.
+// settle does the work that callbacks have asked for. Callbacks run inside the modules' methods and
+// must not call back. It reports whether there is more to do. brief is as for pump.
 func (e *Engine) settle(brief bool) bool {
 	if e.mu.gate() {
 		return false
@@ -428,7 +428,8 @@ func (e *Engine) settle(brief bool) bool {
 	return e.pump(brief) || moved
 }
 
-// flush makes modules send what they hold back, and lets the next message to each peer go at once.
+// flush makes modules send messages that they hold back, and lets the next message to each peer go
+// at once.
 func (e *Engine) flush() {
 	if e.flushes++; e.dirty != 0 {
 		e.flushDirty()

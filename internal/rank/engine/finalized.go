@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A rank in Finalize sends nothing any more, and begins no receive. A rank that waits for it for some time asks whether it is there
-// (package mpi, watch); its answer is a message, and so comes behind all that it has sent. What has not been matched by then
-// never will be.
+// A rank in Finalize sends nothing any more, and begins no receive. A rank that waits for it for
+// some time asks whether it is there (package mpi, watch); its answer is a message, and so comes
+// behind all that it has sent. A receive that is not matched by then never will be.
 
 // Awaited are the ranks that callers have waited for since some time.
 type Awaited struct {
@@ -15,7 +15,8 @@ type Awaited struct {
 	Contexts []uint64 // in which they wait for a message from any source
 }
 
-// Awaits returns whom callers have waited for at least so long, in the contexts that count.
+// Awaits returns the ranks that callers have waited for at least so long, in the contexts that
+// count.
 func (e *Engine) Awaits(since time.Duration, counts func(ctx uint64) bool) (a Awaited) {
 	e.mu.lock()
 	defer e.mu.unlock()
@@ -49,7 +50,7 @@ func (e *Engine) Awaits(since time.Duration, counts func(ctx uint64) bool) (a Aw
 	return a
 }
 
-// awaitedBy adds whom an operation waits for.
+// awaitedBy adds the ranks that an operation waits for.
 func (e *Engine) awaitedBy(r *request, add func(peer int, ctx uint64)) {
 	switch r.phase {
 	case phaseQueued, phaseAnnounced, phaseAck, phasePosted:
@@ -67,8 +68,8 @@ func (e *Engine) awaitedBy(r *request, add func(peer int, ctx uint64)) {
 	}
 }
 
-// Finalized ends, with ErrFinalized, what waits for a rank that is in Finalize, in the contexts that count. any says that waits
-// for any source end, too: all who could send are there.
+// Finalized ends, with ErrFinalized, operations that wait for a rank in Finalize, in the contexts
+// that count. any says that waits for any source end, too: all possible senders are in Finalize.
 func (e *Engine) Finalized(peer int, any bool, counts func(ctx uint64) bool) {
 	e.enter()
 	defer e.leave()
@@ -101,7 +102,7 @@ func (e *Engine) Finalized(peer int, any bool, counts func(ctx uint64) bool) {
 	}
 }
 
-// lastPolls bounds what Unreceived lets arrive.
+// lastPolls bounds the polls by which Unreceived lets messages arrive.
 const lastPolls = 1000
 
 // Unreceived tells how many messages have arrived, in the contexts that count, and were not received, and describes the first.

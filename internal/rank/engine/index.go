@@ -1,12 +1,14 @@
 package engine
 
-// What belongs to one context is found without a look at all else. Two indexes by the hash of the context serve that:
+// Two indexes by the hash of the context find what belongs to one context without a look at
+// everything else:
 //
 //	table.kin   the queues of the match table: posted receives, unexpected messages and probes
 //	pending     sends that wait for their receiver, and plans in progress
 //
-// Both are chains through what they hold, as the buckets of the match table are. Two contexts may share a chain; chains
-// are made shorter as they fill. So Free of a communicator costs what that communicator has left, and not what others have.
+// Both are chains linked through their elements, as the buckets of the match table are. Two
+// contexts may share a chain; chains are made shorter as they fill. So Free of a communicator costs
+// what that communicator has left, and not what others have.
 
 func contextHash(ctx uint64) uint64 {
 	h := ctx * 0xd6e8feb86659fd93

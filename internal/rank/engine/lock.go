@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // gateLock is the engine's lock, with the checkpoint gate as a bit of the same word. A caller
 // enters by one compare-and-swap from zero, so a closed gate costs nothing to test for. The closer
-// sets the bit, which keeps newcomers out, and then *acquires* the lock. When close returns,
-// whoever was inside has left. What the lock protects is exact until open.
+// sets the bit, which keeps newcomers out, and then *acquires* the lock. When close returns, all
+// callers that were inside have left, and the state under the lock is exact until open.
 //
 //	bit 0      held
 //	bit 32     gate closed (or closing)
@@ -14,14 +14,14 @@ import "sync/atomic"
 // Callers wait for the lock and for the gate in the same way. They are counted in the word, and
 // sleep until they get the one token of retry. A holder that lets go and sees a waiter counted
 // leaves a token. A waiter that takes the token tries again. Once it has got in, it leaves the
-// next token when it goes. A token left for nobody causes one look in vain.
+// next token when it goes. A token without a waiter causes one look in vain.
 //
 // A holder that lets go clears the held half of the word and then looks at the other half. A
 // waiter changes the other half and then checks whether the lock is held. One of the two must see
 // what the other did. A processor may load before its own store is seen, so both sides need a
 // barrier: an atomic operation.
 //
-// Letting go is frequent. Where nobody has waited for a while it has no barrier (loose). The first
+// Letting go is frequent. If no caller has waited for a while it has no barrier (loose). The first
 // waiter that is about to sleep then makes every thread of the process execute a barrier (see
 // order). From then on letting go has its own barrier again. TestLockModel goes through all
 // interleavings.
@@ -51,8 +51,8 @@ func (l *gateLock) lock() {
 	}
 }
 
-// enter takes the lock if nobody is inside or waits, and the gate is open. If it reports false,
-// the caller goes on with lockSlow.
+// enter takes the lock if no caller is inside or waits, and the gate is open. If it reports
+// false, the caller goes on with lockSlow.
 func (l *gateLock) enter() bool { return l.word.CompareAndSwap(0, lockHeld) }
 
 // lockSlow is lock for a caller that did not get in at once. It does not look again before it sleeps. 60
@@ -116,8 +116,8 @@ func (l *gateLock) pass(left uint32) {
 	}
 }
 
-// notify passes a free lock on, to the closer before anybody else. It looks by an atomic operation:
-// the plain store that has let go must be seen before the token, which may be there already.
+// notify passes a free lock on, to the closer first. It looks by an atomic operation: the plain
+// store that has let go must be seen before the token, which may be there already.
 //
 //go:noinline
 func (l *gateLock) notify() {
@@ -128,7 +128,7 @@ func (l *gateLock) notify() {
 	}
 }
 
-// contended reports to the holder whether somebody wants to get in.
+// contended reports to the holder whether a caller wants to get in.
 func (l *gateLock) contended() bool { return l.word.Load() != lockHeld }
 
 // loosen leaves out the barrier from now on, if possible. The holder calls it now and then. Callers
@@ -155,8 +155,8 @@ func (l *gateLock) tighten() {
 // gate reports whether the gate is closed or about to be.
 func (l *gateLock) gate() bool { return Checkpointing && l.word.Load()&lockGate != 0 }
 
-// close closes the gate and returns when nobody is inside. The lock is the closer's until open.
-// There is one closer at a time.
+// close closes the gate and returns when no caller is inside. The lock belongs to the closer
+// until open. There is one closer at a time.
 func (l *gateLock) close() {
 	l.word.Or(lockGate)
 	l.tighten()

@@ -6,8 +6,8 @@ import (
 )
 
 // Matching. A receive is for (context, source, tag), where source and tag may be wildcards. A
-// message always names all three. What has not met its counterpart yet stands in queues found by one
-// hash table:
+// message always names all three. Receives and messages without a counterpart stand in queues found
+// by one hash table:
 //
 //	class    key                 posted receives       unexpected messages
 //	exact    (ctx, src, tag)     for just that         all of them
@@ -73,7 +73,7 @@ func classKey(c int, ctx uint64, src int, tag int32) matchKey {
 	return makeKey(ctx, src, tag)
 }
 
-// queue holds what has one key. At most one of the two lists is not empty.
+// queue holds the receives, or messages, of one key. At most one of the two lists is not empty.
 type queue struct {
 	key     matchKey
 	class   uint8
@@ -96,7 +96,7 @@ type table struct {
 	mask    uint64
 	queues  int // in the table
 	free    *queue
-	alone   *request     // the receive posted before all others, whatever its class
+	alone   *request     // the receive posted before all others, of any class
 	recent  []*queue     // by source, AnySource first: the exact or byTag queue last used
 	kept    int          // unexpected messages
 	seq     uint64       // counts posted receives
@@ -370,7 +370,7 @@ func (t *table) unexpected() []*message {
 	return all
 }
 
-// add puts a message that nobody waits for into the table: after all others, or before them.
+// add puts a message without a waiting receive into the table: after all others, or before them.
 func (t *table) add(m *message, front bool) {
 	t.kept++
 	if front {

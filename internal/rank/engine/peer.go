@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// peer is what the engine knows of another rank. Frames leave in this order: replies, then lines of
+// peer is the engine's state of another rank. Frames leave in this order: replies, then lines of
 // teams, then first frames of messages in the order of the calls, then data of announced messages.
 // So a small message overtakes a large one's data, but never another message's first frame, which
 // matching goes by.
@@ -84,7 +84,7 @@ const maxHeld = 64
 // stuck reports whether a new message has to queue behind others.
 func (pr *peer) stuck() bool { return pr.blocked || pr.first.head != nil }
 
-// lose makes it a peer that no module reaches.
+// lose marks the peer as one that no module reaches.
 func (pr *peer) lose() {
 	pr.mod, pr.shortcut, pr.direct, pr.reader, pr.short, pr.open = nil, nil, nil, nil, -1, &shut
 }
@@ -103,9 +103,9 @@ func (e *Engine) respond(pr *peer, r reply) {
 	e.enlist(pr)
 }
 
-// pump sends what can be sent to the peers enlisted, and does the direct copies. These take long.
-// With brief, or if somebody waits for the lock, it ends after one segment and reports that there is
-// more to do.
+// pump sends what can be sent to the enlisted peers, and makes the direct copies. These take long.
+// With brief, or if a caller waits for the lock, it ends after one segment and reports that there
+// is more to do.
 func (e *Engine) pump(brief bool) (more bool) {
 	for i := 0; i < len(e.ready); i++ { // grows meanwhile: modules call Writable
 		pr := e.ready[i]
@@ -270,5 +270,5 @@ func (e *Engine) needs(r *request, pr *peer) bool {
 	return int(r.peer) == pr.rank
 }
 
-// shut is the Open of a peer that has none.
+// shut is the Open of a peer without one.
 var shut shared.Open

@@ -6,17 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// Plan is an operation made of several messages: a collective in progress, or a send and a receive under one
-// request. It is data. The caller inside the engine goes on with it, and while nobody is, the background
-// goroutine leads and is woken by what arrives; it takes the lead at a tick (expect).
+// Plan is an operation made of several messages: a collective in progress, or a send and a receive
+// under one request. It is data. The caller inside the engine goes on with it. While no caller is
+// inside, the background goroutine leads and is woken by arriving frames; it takes the lead at a
+// tick (expect).
 //
 //	round 0: all its messages at once -> all over -> Do(0)
 //	round 1: ...                                  -> Do(1)
 //	...                                              the request is complete
 //
-// Do is called without the engine's lock, unless the plan is Brief, by a caller of the engine or by the background goroutine.
-// That of the program (Foreign) may take long, wait, or call the library. It has a goroutine of its own, as the caller that found
-// it due may hold locks of the library. If anything fails, the messages that can still be given up are, the others are finished, and the
+// Do is called without the engine's lock, unless the plan is Brief, by a caller of the engine or by
+// the background goroutine. A Do of the program (Foreign) may take long, wait, or call the library.
+// It gets a goroutine of its own, as the caller that found it due may hold locks of the library. If
+// anything fails, the messages that can still be given up are, the others are finished, and the
 // request ends with the first error.
 //
 // A checkpoint finds a plan in the middle of a round, or of Do: both are memory. While the gate is closed no round
@@ -27,8 +29,8 @@ import (
 type Plan struct {
 	Ctx     uint64
 	Rounds  []Round
-	Do      func(round int) error // what is to be done after the messages of a round that says so; it must not panic
-	Brief   bool                  // Do is short, is not the program's, and calls nothing
+	Do      func(round int) error // called after the messages of a round that asks for it; it must not panic
+	Brief   bool                  // Do is short, not the program's, and makes no calls
 	Foreign bool                  // Do is the program's
 	Apart   bool                  // its messages have nothing to do with each other: if one fails, the others go on
 	What    fmt.Stringer          // the call, for people
@@ -69,7 +71,7 @@ type Part struct {
 	over bool
 }
 
-// PartError is the error of a plan: it tells which of its messages has failed.
+// PartError is the error of a plan that says which of its messages has failed.
 type PartError struct {
 	What fmt.Stringer // the plan's
 	Peer int
@@ -89,7 +91,7 @@ func (e *PartError) Unwrap() error { return e.Err }
 // ErrShort is the error of an exact receive whose message is shorter.
 var ErrShort = errors.New("message shorter than expected")
 
-// planList is a list of plans that wait for something to be done.
+// planList is a list of plans with pending work.
 type planList struct{ head, tail *Plan }
 
 func (l *planList) push(p *Plan) {
@@ -148,7 +150,7 @@ func (e *Engine) beginPlan(p *Plan) (Request, error) {
 // Last is the request of the last time that the plan was begun.
 func (p *Plan) Last() Request { return p.req }
 
-// Lives reports whether a request was not yet ended.
+// Lives reports whether a request is not ended yet.
 func (e *Engine) Lives(h Request) bool {
 	e.enter()
 	defer e.leave()
@@ -156,7 +158,7 @@ func (e *Engine) Lives(h Request) bool {
 	return r != nil && err == nil
 }
 
-// goOn does what a plan can do now: the messages of its round are over.
+// goOn goes on with a plan whose round's messages are over.
 func (e *Engine) goOn(p *Plan) {
 	for {
 		if p.err == nil && !p.done && p.Rounds[p.at].Do {
@@ -219,7 +221,7 @@ func (e *Engine) beginPart(p *Plan, m *Part) {
 	case m.r == nil:
 		m.over = true
 	default:
-		m.r.blocking = true // it is nobody's own
+		m.r.blocking = true // no caller owns it
 		if m.r.phase != phaseDone {
 			m.r.w = &p.w
 			p.pending++
@@ -229,7 +231,7 @@ func (e *Engine) beginPart(p *Plan, m *Part) {
 	}
 }
 
-// endPart takes what has become of a message.
+// endPart takes the result of a message.
 func (e *Engine) endPart(p *Plan, m *Part) {
 	r := m.r
 	err := r.err
@@ -246,7 +248,7 @@ func (e *Engine) endPart(p *Plan, m *Part) {
 	}
 }
 
-// endRound takes what has become of all messages of a round.
+// endRound takes the results of all messages of a round.
 func (e *Engine) endRound(p *Plan) {
 	parts := p.Rounds[p.at].Parts
 	for i := range parts {
@@ -256,8 +258,8 @@ func (e *Engine) endRound(p *Plan) {
 	}
 }
 
-// partOver notes that a message of a plan is over. It may be called from within a module, and leaves the rest to
-// stepPlans.
+// partOver records that a message of a plan is over. It may be called from within a module, and
+// leaves the rest to stepPlans.
 func (e *Engine) partOver(p *Plan, r *request) {
 	p.pending--
 	if p.pending == 0 || r.err != nil {
@@ -295,7 +297,8 @@ func (e *Engine) stepPlans() {
 	}
 }
 
-// giveUp withdraws what a plan that has failed still waits for. What is under way goes on to its end.
+// giveUp withdraws the messages that a failed plan still waits for. Messages under way go on to
+// their end.
 func (e *Engine) giveUp(p *Plan) {
 	if p.Apart {
 		return
@@ -316,7 +319,7 @@ func (e *Engine) giveUp(p *Plan) {
 	}
 }
 
-// work does what a plan has to do without the lock, which is held on entry and on return.
+// work calls a plan's Do without the lock, which is held on entry and on return.
 func (e *Engine) work() {
 	p := e.works.pop()
 	e.due--
@@ -327,7 +330,7 @@ func (e *Engine) work() {
 	e.goOn(p)
 }
 
-// operate is work for what is the program's, on a goroutine of its own.
+// operate is work for a Do of the program, on a goroutine of its own.
 func (e *Engine) operate(p *Plan) {
 	err := errExited
 	defer func() {

@@ -7,11 +7,11 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// Poison makes the context fail on this rank, now and for ever, with ErrPoisoned and the cause. It
-// tells the members (world ranks; this one is left out), even if it has failed here before. Receives not yet
-// matched, and sends not yet taken by their receiver, end with that error. Transfers under way are finished. A
-// collective that was given up leaves its communicator in no state to go on. A cause that is ErrPoisoned, of
-// another context, is passed on as it is.
+// Poison makes the context fail on this rank from now on, with ErrPoisoned and the cause. It tells
+// the members (world ranks; this one is left out), even if it has failed here before. Receives not
+// yet matched, and sends not yet taken by their receiver, end with that error. Transfers under way
+// are finished. A communicator cannot be used after one of its collectives was given up. A cause
+// that is the ErrPoisoned of another context is passed on unchanged.
 func (e *Engine) Poison(ctx uint64, members []int, cause error) {
 	e.enter()
 	defer e.leave()
@@ -34,7 +34,7 @@ func (e *Engine) Poisoned(ctx uint64) error {
 	return e.poisoned[ctx]
 }
 
-// passedOn is a cause as all calls see it, on any rank, other than the call that it ended. Only that
+// passedOn is the cause as seen by all calls, on any rank, except the call that it ended. Only that
 // call's error is ErrDeadline.
 func passedOn(cause error) error {
 	if errors.Is(cause, ErrDeadline) {
@@ -69,7 +69,7 @@ func (e *Engine) forgetContext(ctx uint64) {
 	e.dropUnexpected(ctx, nil)
 }
 
-// poison fails what the context has pending.
+// poison fails the pending operations of the context.
 func (e *Engine) poison(ctx uint64, cause error) {
 	if e.poisoned[ctx] != nil {
 		return
@@ -123,8 +123,8 @@ func (e *Engine) refused(pr *peer, r *request) {
 	e.complete(r, err)
 }
 
-// dropUnexpected drops the messages that nobody will receive, and tells senders that wait. A send
-// within this rank ends with err.
+// dropUnexpected drops messages that will not be received any more, and tells waiting senders. A
+// send within this rank ends with err.
 func (e *Engine) dropUnexpected(ctx uint64, err error) {
 	for _, m := range e.table.unexpectedOf(ctx) {
 		e.table.remove(m)

@@ -61,8 +61,8 @@ func (e *Engine) Improbe(src int, ctx uint64, tag int32) (Message, Status, bool,
 }
 
 // Imrecv begins to receive a message taken by a matched probe. The zero Message, which a probe of
-// ProcNull gives, is received as nothing. A message that was received already is ErrRequest.
-// (MPI-4.1 chapter 3.8.3)
+// ProcNull returns, is received as an empty one. A message that was received already is
+// ErrRequest. (MPI-4.1 chapter 3.8.3)
 func (e *Engine) Imrecv(h Message, t *Type, p []byte) (Request, error) {
 	e.enter()
 	defer e.leave()
@@ -139,7 +139,8 @@ func (e *Engine) awaitMessage(src int, ctx uint64, tag int32, to purpose, v *Vie
 	}
 }
 
-// probing is what a caller of Probe or Mprobe waits for. It stands in the queue of its arguments, see match.go.
+// probing is the wait of a caller of Probe or Mprobe. It stands in the queue of its arguments, see
+// match.go.
 type probing struct {
 	probe  bool
 	to     purpose
@@ -151,7 +152,7 @@ type probing struct {
 	fellow waiterLink
 }
 
-// purpose is what a caller waits for a message for.
+// purpose says why a caller waits for a message.
 type purpose uint8
 
 const (
@@ -206,7 +207,8 @@ func (e *Engine) endProbe(w *waiter, err error) {
 	e.satisfy(w)
 }
 
-// tellProbes wakes the probes that a message fits: all that only look at it, and one of those that take it.
+// tellProbes wakes the probes that a message fits: all those that only look at it, and one of those
+// that take it.
 func (e *Engine) tellProbes(m *message) {
 	t, taken := &e.table, false
 	for c := range classes {

@@ -125,7 +125,7 @@ func (e *Engine) checkRecv(src int, ctx uint64, tag int32) error {
 	return e.whyNotRecv(src, ctx, tag)
 }
 
-// plainRecv reports whether nothing speaks against a receive from another rank.
+// plainRecv reports whether a receive from another rank needs no further checks.
 func (e *Engine) plainRecv(src int, tag int32) bool {
 	return uint(src) < uint(e.plain) && tag >= AnyTag
 }
@@ -251,8 +251,8 @@ func givenUp(src int, tag int32) error {
 }
 
 // Cancel withdraws a receive for which no message has begun to arrive. The receive then completes
-// with ErrCanceled, else as if Cancel had not been called. The request must still be waited for.
-// ErrRequest means that it is not an active receive. (MPI-4.1 chapter 3.8.4)
+// with ErrCanceled, otherwise as if Cancel had not been called. The request must still be waited
+// for. ErrRequest means that it is not an active receive. (MPI-4.1 chapter 3.8.4)
 func (e *Engine) Cancel(h Request) error {
 	e.enter()
 	defer e.leave()

@@ -1,13 +1,13 @@
 package engine
 
-// Request is the handle of an operation in progress: a value that may be copied. The zero Request is
-// inactive: waiting for it returns at once. A handle that was waited for is stale. Using it is
-// ErrRequest, never somebody else's operation.
+// Request is the handle of an operation in progress: a value that may be copied. The zero Request
+// is inactive: waiting for it returns at once. A handle that was waited for is stale. Using it
+// returns ErrRequest, and never affects another operation.
 type Request struct {
 	r   *request
 	gen uint32
 
-	// Note is the caller's own: 0 at first, and the engine does not look at it.
+	// Note belongs to the caller: it is 0 at first, and the engine ignores it.
 	Note uint32
 }
 
@@ -53,7 +53,7 @@ type request struct {
 	ctx        uint64
 
 	size   int     // of buf in bytes
-	w      *waiter // who waits for it
+	w      *waiter // the caller that waits for it
 	typ    *Type
 	buf    []byte
 	seq    uint64 // posted receives
@@ -62,7 +62,8 @@ type request struct {
 	transfer
 }
 
-// transfer holds what only an announced message needs, and a plan. See direct.go for what happens below split.
+// transfer holds the fields that only announced messages and plans need. See direct.go for what
+// happens below split.
 type transfer struct {
 	peerReq   uint64 // the peer's name of its side
 	want      uint64 // bytes that travel after the go-ahead
@@ -79,21 +80,22 @@ type transfer struct {
 	left      bool   // send: from pulled to split is to be sent when the frames have come to end
 
 	plan *Plan    // of a composed request
-	own  *message // of a send to this rank itself that waits: what stands for it
+	own  *message // of a waiting send to this rank itself: the message that stands for it
 }
 
-// after says what follows the end of an operation.
+// after says what to do at the end of an operation.
 type after uint8
 
 const (
-	afterFree    after = 1 << iota // nobody waits: free it
+	afterFree    after = 1 << iota // no caller waits: free it
 	afterTell                      // close the channel that Notify has made
 	afterLeft                      // the caller that has begun it ends it some time later: see Leave
 	afterIndexed                   // it leaves Engine.pending
 )
 
-// Leave says that nobody of the program will ask for the outcome of a request: once it is complete, Pending does not tell
-// of it any more, and Left does not at all. The caller that has begun it ends it at some later time, as ever.
+// Leave says that the program will not ask for the outcome of a request. Once it is complete
+// Pending does not report it any more, and Left never does. The caller that has begun it ends it
+// later, as usual.
 func (e *Engine) Leave(h Request) {
 	e.enter()
 	defer e.leave()
@@ -154,7 +156,8 @@ func (r *request) is(peer int, ctx uint64, tag int32, t *Type, p []byte) {
 	r.peer, r.ctx, r.tag, r.size, r.typ, r.buf = int32(peer), ctx, tag, len(p), t, p
 }
 
-// was makes it a send that is over. It sets no pointers, as they would cost more than all the rest.
+// was makes the request a send that is over. It sets no pointers, as they would cost more than all
+// the rest.
 func (r *request) was(peer int, ctx uint64, tag int32, size int) {
 	r.peer, r.ctx, r.tag, r.size, r.phase = int32(peer), ctx, tag, size, phaseDone
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // The shortcut of a receive. A caller that waits for one short message takes it from the module
-// itself, if nobody waits for anything else. It needs no request, no match table and no upcalls of
-// the module. The lock is held all the time, so nothing changes meanwhile but what other ranks do. A
-// receive that is not as simple, or that takes longer, goes on as every receive does, as if there
-// had been no attempt.
+// itself, if no other caller waits. It needs no request, no match table and no upcalls of the
+// module. The lock is held all the time, so meanwhile only other ranks act. A receive that is not
+// as simple, or that takes longer, goes on as every receive does, as if there had been no
+// attempt.
 
 // recvShort receives a message, if it can, and returns its length. Otherwise it returns a negative
 // number.
@@ -36,8 +36,8 @@ func (e *Engine) recvShort(src int, ctx uint64, tag int32, t *Type, p []byte, v 
 	return n
 }
 
-// unburdened reports whether nobody waits for anything, no message has come that nobody waits for,
-// and nothing is left to do.
+// unburdened reports whether no caller waits, no unexpected message is queued, and no work is
+// left.
 func (e *Engine) unburdened() bool {
 	return e.table.idle() && e.table.kept == 0 && e.lead == leadNobody && e.blocked.head == nil &&
 		len(e.turns)+len(e.ready)+e.due == 0

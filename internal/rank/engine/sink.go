@@ -8,8 +8,8 @@ import (
 )
 
 // A frame arrives in one of four ways. Three are in this file: End, Deliver and DeliverAlike. The
-// fourth is recvShort, by which a receive asks the module itself. Each calls arrived, and nothing
-// else does. So the bookmarks count exactly what was received.
+// fourth is recvShort, by which a receive asks the module itself. Only these call arrived. So the
+// bookmarks count exactly what was received.
 
 // arrived counts bytes of frames of a peer, headers included.
 func (e *Engine) arrived(peer int, bytes uint64) {
@@ -271,7 +271,7 @@ func (e *Engine) announced(pr *peer, h *rpi.Header) {
 	e.arrive(m)
 }
 
-// arrive keeps a message until somebody receives it.
+// arrive keeps a message until it is received.
 func (e *Engine) arrive(m *message) {
 	e.table.add(m, false)
 	if e.table.probes != 0 {

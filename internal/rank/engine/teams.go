@@ -8,7 +8,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// What callers of an engine need of package shmcoll.
+// The part of package shmcoll that callers of an engine need.
 type (
 	Team     = shmcoll.Team
 	Turn     = shmcoll.Turn

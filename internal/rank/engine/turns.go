@@ -17,9 +17,9 @@ type turn struct {
 
 // Take takes the team's next turn. If a line was read with another tag or length than x says, the
 // status is that line's, else it has what x says. Its Source is a place in the team. A caller that
-// looks at the status need not look at the lines. After an error, or such a line, the team is of no
-// more use: other members rely on it that a member goes on only when it has seen what it waited for.
-// Errors: ErrPoisoned, ErrPeerFailed, ErrAborted, ErrDeadline.
+// looks at the status need not look at the lines. After an error, or such a line, the team cannot
+// be used any more: other members rely on each member going on only when it has seen the lines that
+// it waited for. Errors: ErrPoisoned, ErrPeerFailed, ErrAborted, ErrDeadline.
 func (e *Engine) Take(t *Team, x *Turn, v *View) (Status, error) {
 	e.enter()
 	st, err := e.takeTurn(t, x, v)
@@ -147,7 +147,7 @@ func (e *Engine) pollTurns() (moved bool) {
 	return moved
 }
 
-// armTurns allows this rank to sleep unless a line has come. What comes from now on wakes it.
+// armTurns allows this rank to sleep unless a line has come. Lines that come from now on wake it.
 func (e *Engine) armTurns() bool {
 	for _, w := range e.turns {
 		if w.t.Arm() {
@@ -170,7 +170,7 @@ func (e *Engine) endTurn(t *Team) {
 	}
 }
 
-// placeOf returns the index in turns of the team's turn, -1 if nobody waits for it.
+// placeOf returns the index in turns of the team's turn, -1 if no caller waits for it.
 func (e *Engine) placeOf(t *Team) int {
 	return slices.IndexFunc(e.turns, func(w turn) bool { return w.t == t })
 }

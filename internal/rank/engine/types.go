@@ -21,18 +21,18 @@ type Type struct {
 	// Swap converts a block of elements between byte orders, in place. It is
 	// used only for messages that were saved on another architecture.
 	Swap func(p []byte)
-	// Room, if not nil, makes the buffer of a receive whose message is longer than the one that it has, when they have met. It
-	// is called with the lock held, and must not call the engine.
+	// Room, if not nil, makes a longer buffer for a receive when the matched message is longer than
+	// its buffer. It is called with the lock held, and must not call the engine.
 	Room func(bytes int) []byte
 }
 
-// IDs of types that are no numbers.
+// IDs of types that are not numbers.
 const (
 	ObjectType = 0x60b   // a value that a codec has made bytes of
 	LayoutType = 1 << 31 // this bit: an array or a struct
 )
 
-// typeName says what is known of a type from its ID alone.
+// typeName describes a type by its ID alone.
 func typeName(id uint32) string {
 	switch {
 	case id&LayoutType != 0:
@@ -55,7 +55,7 @@ func (t *Type) id() uint32 {
 	return t.ID
 }
 
-// Status tells what a receive or probe has found. Source is a world rank here.
+// Status describes the message that a receive or probe has found. Source is a world rank here.
 type Status struct {
 	Source int
 	Tag    int

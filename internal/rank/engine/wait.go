@@ -16,7 +16,7 @@ type waiter struct {
 	since      time.Time // when it first slept
 	r          *request  // the request waited for; nil: see team, probe and any
 	team       *Team     // the team whose turn is waited for
-	plan       *Plan     // nobody waits: the end of a part of this plan
+	plan       *Plan     // no caller waits: it marks the end of a part of this plan
 	any        int       // how many requests WaitAny waits for
 	probing
 	siblings waiterLink // among those of view
@@ -80,7 +80,7 @@ func (e *Engine) freeWaiting(w *waiter) {
 	e.freeWaiter = w
 }
 
-// leading says who polls and sleeps for all.
+// leading says which goroutine polls and sleeps for all.
 type leading uint8
 
 const (
@@ -118,7 +118,7 @@ func (e *Engine) await(w *waiter, v *View, s *backoff.Spell) error {
 	return nil
 }
 
-// broken says why a wait ends without what it waits for.
+// broken says why a wait ends without its event.
 func (e *Engine) broken(v *View) error {
 	if err := e.aborted(); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (e *Engine) broken(v *View) error {
 	return v.Err()
 }
 
-// aborted says why the job was aborted. Abort may still wait for the lock. Whoever is told before it
-// has the lock finds every later call refused all the same.
+// aborted says why the job was aborted. Abort may still wait for the lock. A caller that gets this
+// error before Abort has the lock finds every later call refused as well.
 func (e *Engine) aborted() error {
 	a := e.abort.Load()
 	if a == nil {
@@ -150,7 +150,7 @@ func (w *waiter) sleeps() {
 	}
 }
 
-// leadFor polls for everybody until w is ready or its wait broken.
+// leadFor polls for all until w is ready or its wait broken.
 func (e *Engine) leadFor(w *waiter, v *View, s *backoff.Spell) {
 	e.takeLead()
 	w.leading = true

@@ -12,8 +12,8 @@ import (
 // A rank that finds that it shares its CPU moves to the CPU of its number. From there it may go wherever the
 // system wants it.
 
-// moveTo moves the calling thread to a CPU: the one with that number among those it may use. The thread stays
-// free to go on to any of these. If the system refuses, nothing is lost.
+// moveTo moves the calling thread to a CPU: the one with that number among those it may use. The
+// thread stays free to go on to any of these. If the system refuses, the thread stays.
 func moveTo(place int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -36,8 +36,8 @@ func visit(there, may *unix.CPUSet) {
 	}
 }
 
-// seat is a backoff.Seat. Neighbouring ranks have the same. It is chosen among all ranks of the machine: ranks of two
-// nodes that are agents of one machine would else meet on the same CPU.
+// seat is a backoff.Seat. Neighbouring ranks have the same. It is chosen among all ranks of the
+// machine: otherwise ranks of two nodes that are agents of one machine would meet on the same CPU.
 type seat struct {
 	rank     int
 	machines []int // by rank; places tells which of the machine's ranks each is
@@ -65,7 +65,7 @@ func (h *seat) settle(start *oob.StartConfig) {
 	h.ranks = of[h.machines[h.rank]]
 }
 
-// place is which of its machine's ranks this one is.
+// place is the index of this rank among those of its machine.
 func (h *seat) place() int { return h.places[h.rank] }
 
 // among returns which of so many CPUs belongs to a rank of the same machine.

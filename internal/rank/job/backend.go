@@ -24,10 +24,11 @@ type Backend interface {
 	// FirstPoint runs on the program's goroutine at the first Point after a restart. It gives the saved
 	// messages to the engine.
 	FirstPoint() error
-	// Noted returns what the image that a restarted program began from notes under a key, "" if nothing.
+	// Noted returns the note under a key in the image that a restarted program began from, "" if
+	// there is none.
 	Noted(key string) (string, error)
-	// Claimed says what a restarted program has not taken from its image. Finalize calls it if the program has
-	// come to no Point.
+	// Claimed returns an error that names the state which a restarted program has not taken from
+	// its image. Finalize calls it if the program has come to no Point.
 	Claimed() error
 }
 

@@ -9,9 +9,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// How a rank goes from one incarnation to the next in the middle of its program. Its process was restored from a
-// native image, which holds it in Ready. The gate is closed and the driver sleeps. Goroutines are wherever they
-// were. The reader is in Recv, on a descriptor that is now the socket of another agent.
+// This file takes a rank from one incarnation to the next in the middle of its program. Its process
+// was restored from a native image, which holds it in Ready. The gate is closed and the driver
+// sleeps. Goroutines are wherever they were. The reader is in Recv, on a descriptor that is now the
+// socket of another agent.
 //
 //	rank                      agent / head
 //	        <----------------- Start      of the new incarnation
@@ -21,12 +22,13 @@ import (
 //	 Hold   ----------------->            if the program waits for a section to begin
 //	 FinalizeWant ----------->            if it is in Finalize: this head has not heard
 //
-// Everything from the earlier life carries the earlier incarnation, so everybody drops it.
+// Everything from the earlier life carries the earlier incarnation, so all processes drop it.
 //
-// The same happens if some ranks move to another node (StartConfig.Moves). The others are in Ready, too, and have
-// their processes still: they have not been imaged. There are two differences, as a move may fail and all go on
-// where they were. Nobody's gate opens before the head knows that all are up (Running). And until then another
-// Start may come, of another incarnation: whatever the rank has begun for the one before is given up.
+// The same happens if some ranks move to another node (StartConfig.Moves). The others are in Ready,
+// too, and keep their processes: they have not been imaged. There are two differences, because a
+// move may fail and all ranks go on where they were. No gate opens before the head knows that all
+// are up (Running). And until then a Start of another incarnation may come: then the rank gives up
+// its preparations for the one before.
 
 // backendNative is StartConfig.Backend for native images.
 const backendNative = "native"
@@ -76,7 +78,8 @@ func (d *driver) fitting(start *oob.StartConfig) error {
 	return nil
 }
 
-// reopen opens the transports again. From its beginning all that any goroutine says belongs to the new incarnation.
+// reopen opens the transports again. From its beginning all frames of any goroutine belong to the
+// new incarnation.
 func (d *driver) reopen(start oob.StartConfig) error {
 	j := d.j
 	if d.join != nil {

@@ -29,7 +29,7 @@ import (
 //	        ...                           until all reach all, see package wireup
 //	 Up     ----------------->
 //
-// From then on the job is the process's own, see Default.
+// From then on the job is that of the process, see Default.
 func Connect() (*Job, error) {
 	conn, err := oob.Inherited()
 	if err != nil {
@@ -88,7 +88,7 @@ func join(conn *oob.Conn) (*Job, error) {
 	return j, nil
 }
 
-// self is what a rank says of itself.
+// self describes this rank to the head.
 func self() oob.HelloInfo {
 	return oob.HelloInfo{Role: "rank", PID: os.Getpid(), Arch: runtime.GOARCH, BigEndian: endian.Big}
 }
@@ -123,8 +123,8 @@ func Enter(link Link, start oob.StartConfig, lost func(error)) (*Job, error) {
 		// head is gone as well, so is this rank.
 		_ = link.Send(failure(now, err, oob.FailureFollows))
 		if now.Rescue && !leaving { // in Finalize the others may have been released before
-			// The engine's lock is held, so no call returns. So the program does not clean up, print or end
-			// because of something that the restart undoes.
+			// The engine's lock is held, so no call returns. So the program does not clean up,
+			// print or end because of a failure that the restart undoes.
 			select {}
 		}
 	}})

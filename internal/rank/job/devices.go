@@ -9,8 +9,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// devices are the offload processes of this rank, which its agent has: an offload.Host. What the rank has asked for and nobody has answered is
-// asked for again in each new incarnation, in which there may be another agent.
+// devices are the offload processes of this rank, which its agent has: an offload.Host. Requests
+// without an answer are repeated in each new incarnation, which may have another agent.
 type devices struct {
 	j *Job
 
@@ -78,7 +78,7 @@ func (d *devices) again() error {
 	return nil
 }
 
-// hear takes a frame of the agent. What is not understood is of a later gorun.
+// hear takes a frame of the agent. An unknown frame comes from a later gorun.
 func (d *devices) hear(m *oob.Msg) {
 	var n offload.News
 	if json.Unmarshal(m.Data, &n) != nil {

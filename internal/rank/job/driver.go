@@ -84,7 +84,7 @@ func (d *driver) read() {
 		case m.Kind == oob.Held && m.Incarnation == d.j.Incarnation():
 			d.j.holds.held(m.A)
 			continue
-		case m.Kind == oob.Offload: // of any incarnation: it is about processes that outlast it
+		case m.Kind == oob.Offload: // of any incarnation: it is about processes that outlive incarnations
 			d.j.devices.hear(&m)
 			continue
 		case m.Kind == oob.Health:
@@ -289,7 +289,7 @@ func (d *driver) do(a ckpt.RankAction) {
 		text, waits := d.where()
 		d.answer(ckpt.RankEvent{Type: ckpt.EvWhere, N: waits, Info: []byte(text)})
 	case ckpt.ActCommitted, ckpt.ActReverted:
-		// The program need not know. The head tells those who asked.
+		// The program need not know. The head tells the requesters.
 	}
 }
 
@@ -402,8 +402,8 @@ func (d *driver) discard() {
 	}
 }
 
-// where describes what the rank is doing, for the error that names it. waits is 1 if it waits for other ranks:
-// then it is not the one to blame.
+// where describes what the rank is doing, for the error that names it. waits is 1 if it waits for
+// other ranks: then another rank is to blame.
 func (d *driver) where() (text string, waits uint64) {
 	if n := d.j.points.standing(); n > 0 {
 		return fmt.Sprintf("standing at Point %d, protocol state %v", n, d.m.State()), 0

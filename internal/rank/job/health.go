@@ -8,15 +8,15 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// health is what the head has said of all ranks.
+// health is the state of all ranks as reported by the head.
 type health struct {
 	mu      sync.Mutex
 	states  []uint8       // by rank: oob.HealthGood ...; nil: all are good
 	changed chan struct{} // closed when that changes
 }
 
-// Health returns what is known of all ranks, oob.HealthGood and so on by rank, nil if all are good. The slice is
-// not changed any more. The channel is closed when there is something new.
+// Health returns the known state of all ranks, oob.HealthGood and so on by rank, or nil if all are
+// good. The slice is never changed. The channel is closed when a state changes.
 func (j *Job) Health() (states []uint8, changed <-chan struct{}) {
 	h := &j.health
 	h.mu.Lock()
@@ -27,7 +27,7 @@ func (j *Job) Health() (states []uint8, changed <-chan struct{}) {
 	return h.states, h.changed
 }
 
-// hear takes the head's word.
+// hear takes the head's report.
 func (h *health) hear(m *oob.Msg, size int) {
 	var ranks []int
 	if json.Unmarshal(m.Data, &ranks) != nil || m.A > oob.HealthFailed {

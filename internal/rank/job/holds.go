@@ -10,11 +10,12 @@ import (
 // ErrNotHeld is returned by a Release without a Hold.
 var ErrNotHeld = errors.New("nothing is held")
 
-// ErrNoHold is returned by Hold if the gorun that runs the job does not know of it.
+// ErrNoHold is returned by Hold if the gorun that runs the job does not support it.
 var ErrNoHold = errors.New("this gorun is older than the program's library and cannot keep checkpoints off: run it with one of the same release")
 
-// holds are the sections of this rank's program in which no checkpoint may fall. Sections that overlap, nested
-// or of several goroutines, are one to the head. Package ckpt describes what it does.
+// holds are the sections of this rank's program in which no checkpoint may be taken. Sections that
+// overlap, nested or of several goroutines, are one to the head. Package ckpt describes what it
+// does.
 type holds struct {
 	mu     sync.Mutex
 	count  int
@@ -26,8 +27,8 @@ type holds struct {
 	granted uint64 // the one that may begin when they have moved; 0: none
 }
 
-// Hold begins a section; where says which. It returns when no checkpoint falls until Release. It waits if one
-// is being taken.
+// Hold begins a section; where says which. When it returns no checkpoint is taken until Release. It
+// waits if one is being taken.
 func (j *Job) Hold(where string) error {
 	h := &j.holds
 	start := j.start.Load()
@@ -66,12 +67,12 @@ func (j *Job) ask(where string) (in chan struct{}, err error) {
 	return h.in, err
 }
 
-// sayHold asks the head. Caller holds mu, so that what belongs to an earlier life cannot be said in between.
+// sayHold asks the head. Caller holds mu, so that no frame of an earlier life can come in between.
 func (j *Job) sayHold() error {
 	return j.send(oob.Msg{Kind: oob.Hold, A: j.holds.number, Data: []byte(j.holds.where)})
 }
 
-// Release ends a section. The last one lets checkpoints fall again.
+// Release ends a section. The last one permits checkpoints again.
 func (j *Job) Release() error {
 	h := &j.holds
 	h.mu.Lock()

@@ -9,14 +9,14 @@ import (
 )
 
 // shortSlice is the shortest time slice that Linux gives. A thread that asks for a shorter slice
-// than others gets no more of the CPU than they do, but sooner: when it is woken, it runs at once
-// instead of after the others' slice, and what it gives away by a yield is such a slice. Linux knows
-// this from 6.12 on, and anybody may ask for it.
+// than others gets the same share of the CPU, but sooner: when it is woken, it runs at once instead
+// of after the others' slice, and a yield gives away only such a slice. Linux supports this from
+// 6.12 on, for any process.
 const shortSlice = 100 * time.Microsecond
 
-// hurry asks for short slices for all threads of this process. Those that begin later have them from
-// the threads that begin them. A thread with a policy of its own keeps it. If the system refuses, or
-// does not know of slices, nothing is lost.
+// hurry asks for short slices for all threads of this process. Those that begin later have them
+// from the threads that begin them. A thread with a policy of its own keeps it. If the system
+// refuses, or has no such slices, nothing changes.
 func hurry() {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

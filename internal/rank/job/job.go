@@ -80,7 +80,7 @@ type Job struct {
 	}
 
 	misfit       atomic.Pointer[error] // see FailRestart
-	looking      atomic.Bool           // somebody waits for the engine's answer to waits
+	looking      atomic.Bool           // a goroutine waits for the engine's answer to waits
 	finalizing   atomic.Bool
 	finalizeOnce sync.Once
 	account      atomic.Uint64 // see Finalize
@@ -130,7 +130,7 @@ func (j *Job) ID() string { return j.start.Load().Job }
 // ranks move.
 func (j *Job) Incarnation() uint64 { return j.start.Load().Incarnation }
 
-// Restarted reports whether the program began from a portable image, whose content it is to take.
+// Restarted reports whether the program began from a portable image, whose content it must take.
 func (j *Job) Restarted() bool { return j.Image != "" }
 
 // Files is what this restart does with files that the program was writing to: a whole.FilesPolicy, "" is the default.
@@ -184,7 +184,8 @@ func (j *Job) Finalize(account uint64, settle func() error) error {
 	return err
 }
 
-// OnRelease has Finalize call f when all ranks have called it, before the transports are released.
+// OnRelease makes Finalize call f when all ranks have called it, before the transports are
+// released.
 func (j *Job) OnRelease(f func() error) { j.onRelease = f }
 
 // Unreceived tells the user of messages that this rank has not received: how many, and the first of them.
@@ -200,7 +201,7 @@ func (j *Job) Unreceived(n int, first []string) error {
 	return j.send(oob.Msg{Kind: oob.Seen, A: oob.LookUnreceived, B: uint64(n), Data: data})
 }
 
-// Ending is why a rank ends the whole job.
+// Ending says why a rank ends the whole job.
 type Ending uint64
 
 // The reasons. A restart follows if the program has not decided to end.

@@ -10,9 +10,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/rank/waitreport"
 )
 
-// A rank is asked what it waits for when something is wrong. The driver may be stuck, the gate closed, or the
-// engine's lock held for good. So the reader answers, in a goroutine for each question. It waits for the engine
-// no longer than lookWithin.
+// The head asks a rank what it waits for when there is trouble. The driver may be stuck, the gate
+// closed, or the engine's lock held for good. So the reader answers, in a goroutine for each
+// question. It waits for the engine no longer than lookWithin.
 const lookWithin = 200 * time.Millisecond
 
 // look answers a question.
@@ -63,8 +63,8 @@ func (j *Job) Doing(calls []waitreport.Call) *waitreport.Info {
 	return in
 }
 
-// still tells whether the rank has done nothing for so long but wait in calls of the library. Only if its engine says so it looks
-// at the goroutines, so a rank that goes on pays next to nothing.
+// still reports whether the rank has only waited in calls of the library for so long. Only if its
+// engine says so it looks at the goroutines, so a rank that goes on pays next to nothing.
 func (j *Job) still(since time.Duration) *waitreport.Info {
 	moving := &waitreport.Info{}
 	if j.points.standing() > 0 || waitreport.Attended() != "" {
@@ -76,7 +76,7 @@ func (j *Job) still(since time.Duration) *waitreport.Info {
 		return moving
 	}
 	for _, w := range waits {
-		if w.For < since && !w.Free { // a Free one says so itself
+		if w.For < since && !w.Free { // a Free wait is reported as such
 			return moving
 		}
 	}

@@ -47,8 +47,8 @@ func (n *Names) forget(ctx uint64) {
 // RegisterContext names a communicator that was created.
 func (j *Job) RegisterContext(ctx uint64, path string) { j.names.set(ctx, path) }
 
-// RegisterPassing names a context like RegisterContext. A program that begins again has no use for its messages, so portable
-// images leave them out.
+// RegisterPassing names a context like RegisterContext. A program that begins again does not need
+// its messages, so portable images leave them out.
 func (j *Job) RegisterPassing(ctx uint64, path string) {
 	j.names.set(ctx, path)
 	n := j.names

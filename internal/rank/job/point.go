@@ -218,8 +218,8 @@ func (j *Job) pointSlow(n uint64) error {
 	return j.Backend().After()
 }
 
-// stopAt stands at Point n for as long as the driver wants. It reports whether the program was stopped there
-// for an image.
+// stopAt stands at Point n for as long as the driver wants. It reports whether the program was
+// stopped there for an image
 func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 	p := &j.points
 	p.mu.Lock()
@@ -260,7 +260,7 @@ func (j *Job) stopAt(n uint64) (stopped bool, err error) {
 		case !armed, release >= n, target != 0 && n < target:
 			if !stopped && j.points.owes(n) {
 				stopped = true
-				_ = j.Backend().OnCheckpoint() // the attempt that an error would end is over
+				_ = j.Backend().OnCheckpoint() // an error would end the attempt, which is over
 			}
 			return stopped, nil
 		case announce:
@@ -278,7 +278,7 @@ func (j *Job) announce(n uint64, o origin) {
 	j.points.owes(n)
 	start := time.Now()
 	err := b.Ready()
-	if e := b.OnCheckpoint(); err == nil { // ready or not: other ranks may wait for this one's part in theirs
+	if e := b.OnCheckpoint(); err == nil { // even if not ready: other ranks may wait for this one's part in theirs
 		err = e
 	}
 	if err == nil {

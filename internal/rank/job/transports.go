@@ -18,8 +18,9 @@ import (
 	"github.com/gorun-mpi/gorun/rpi"
 )
 
-// defaultRPI is the order of transports if the user names none. Only those that the program has are used. Transport rdma
-// has to be named: its provider soft is slower than tcp, and one that is fast on an adapter may be slow on what stands in for one.
+// defaultRPI is the order of transports if the user names none. Only those that the program has are
+// used. Transport rdma must be named: its provider soft is slower than tcp, and a provider that is
+// fast on an adapter may be slow on an emulated one.
 var defaultRPI = []string{"shm", "tcp"}
 
 // transports are a rank's modules on their way into a job. They are a rank's share of what package wireup
@@ -42,8 +43,8 @@ type transports struct {
 	waiter  rpi.Waiter // set by settle
 }
 
-// newTransports finds out which transports a rank is to open. Those that it had in an earlier incarnation will be
-// restarted.
+// newTransports finds the transports that a rank is to open. Those that it had in an earlier
+// incarnation will be restarted.
 func newTransports(link Link, start oob.StartConfig, e *engine.Engine, before []rpi.Module) (*transports, error) {
 	t := &transports{link: link, start: start, nodes: nodesOf(&start), engine: e, before: before, order: start.RPI, failed: map[string]string{}}
 	if len(t.order) == 0 {
@@ -184,7 +185,7 @@ func (t *transports) peers(m *oob.Msg) error {
 	return nil
 }
 
-// told returns what fills in, by rank, the addresses of a transport that a message tells.
+// told returns a function that fills in, by rank, the addresses of a transport in a message.
 func (t *transports) told(m *oob.Msg) (fill func(transport string, addrs [][]byte), err error) {
 	if m.A == oob.PeersBook {
 		book, err := wireup.ParseBook(m.Data, t.start.Size)
@@ -206,7 +207,7 @@ func (t *transports) ask(peer int) {
 	_ = t.link.Send(oob.Msg{Kind: oob.Lookup, From: int32(t.start.Rank), To: oob.Head, Incarnation: t.start.Incarnation, A: uint64(peer)}) // as in deny
 }
 
-// located hands on what the head has told.
+// located passes on the head's answer.
 func located(modules []rpi.Module, m *oob.Msg, size int) error {
 	book, err := wireup.ParseBook(m.Data, size)
 	if err != nil {
@@ -276,7 +277,7 @@ func (t *transports) deny(name string, peer int, err error) {
 	case !t.late:
 		t.late = true
 		if m, err := t.message(oob.Reach, oob.ReachInfo{Denied: one}); err == nil {
-			_ = t.link.Send(m) // if the head is gone so is this rank, and nobody is left to tell
+			_ = t.link.Send(m) // if the head is gone this rank ends, too
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/oob"
 )
 
-// heap is what the run-time knows of its memory, in bytes.
+// heap is the run-time's figures about its memory, in bytes.
 type heap struct {
 	objects uint64 // now
 	live    uint64 // that the last collection found in use; 0: there was none
@@ -42,11 +42,11 @@ func readHeap() heap {
 	return heap{objects: n(0), live: n(1), free: n(2), scan: n(3), off: int32(n(4)) < 0}
 }
 
-// trim gives back what an image of the whole process would hold for nothing: garbage, and memory that was garbage. The
-// program goes on meanwhile.
+// trim gives back memory that an image of the whole process would hold needlessly: garbage, and
+// memory that was garbage. The program goes on meanwhile.
 func (j *Job) trim(mode uint64) {
 	if mode == oob.ModeAuto && j.lacks() == nil {
-		return // its image will have what it registered, and nothing else
+		return // its image will have only registered state
 	}
 	if readHeap().worth() {
 		debug.FreeOSMemory()

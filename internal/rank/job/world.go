@@ -1,9 +1,10 @@
 package job
 
-// What package mpi offers to the other packages of this module, and not to programs. mpi sets these when it
-// begins. A communicator is a *mpi.Comm. Package internal/testing/world gives the functions their types.
+// These are calls of package mpi for the other packages of this module, and not for programs. mpi
+// sets these when it begins. A communicator is a *mpi.Comm. Package internal/testing/world gives
+// the functions their types.
 var (
-	// Of returns the job that a communicator belongs to, nil if it is none.
+	// Of returns the job of a communicator, nil if its argument is not one.
 	Of func(comm any) *Job
 	// NewWorld is world.New.
 	NewWorld func(j *Job, onAbort func(text string)) (comm any, err error)

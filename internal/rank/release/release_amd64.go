@@ -9,8 +9,8 @@ import "sync/atomic"
 // Store stores v after everything that was stored before. Stores of this machine are
 // seen in their order, so it is a plain one, where atomic.Store would also wait until
 // it is seen; the compiler moves nothing across an atomic operation: a load of what is
-// never written, as one of *p would wait for its line. The race detector would not
-// know all that.
+// never written, as one of *p would wait for its line. The race detector does not know
+// this.
 func Store(p *uint64, v uint64) {
 	atomic.LoadUint32(&never)
 	*p = v

@@ -1,9 +1,9 @@
 package schedule
 
-// Collectives between two groups. Peers are ranks of the other group, and everything goes at once: nobody waits for
-// its own group. (MPI-4.1, chapter 6.2.3)
+// Collectives between two groups. Peers are ranks of the other group, and everything goes at once:
+// no rank waits for its own group. (MPI-4.1, chapter 6.2.3)
 
-// Whole is one block of k elements for everybody.
+// Whole is one block of k elements for all ranks.
 func Whole(k int) Blocks { return func(int) (int, int) { return 0, k } }
 
 // Across sends block out(i) of In to each rank i of to, and receives block in(i) of Out from each rank i of from.

@@ -1,7 +1,8 @@
 package schedule
 
-// Order is the order in which a reduction combines the contributions of n ranks. It is the same in Reduce, Allreduce
-// and ReduceScatter, for every algorithm but a ring, and wherever the ranks are: results have the same bits.
+// Order is the order in which a reduction combines the contributions of n ranks. It is the same in
+// Reduce, Allreduce and ReduceScatter, for every algorithm except a ring, and on every placement of
+// the ranks: results have the same bits.
 //
 // There are 2^k participants, the largest power of two that is not above n. The first 2*(n-2^k) ranks go in pairs,
 // and each pair is one participant. Each other rank is one participant. Participants combine in a tree: 0 with 1, 2
@@ -72,7 +73,7 @@ func (s *Schedule) fold(n int, at func(rank int) Span) {
 	}
 }
 
-// partial is a combination in the making, and memory for what comes.
+// partial is an unfinished combination, and memory for the next contribution.
 type partial struct {
 	s     *Schedule
 	acc   Span
@@ -96,11 +97,11 @@ func (s *Schedule) begin(k int, own Span, inPlace bool) *partial {
 	return p
 }
 
-// spare returns memory for what comes. It stays spare until join.
+// spare returns memory for the next contribution. It stays spare until join.
 func (p *partial) spare() Span { return p.free[0] }
 
-// join combines what has come to the spare memory with the rest. lower says that it is of lower ranks. Only the
-// elements [lo:hi) count from then on.
+// join combines the contribution in the spare memory with the rest. lower says that it is of lower
+// ranks. Only the elements [lo:hi) count from then on.
 func (p *partial) join(lower bool, lo, hi int) {
 	came := p.free[0]
 	if lower {

@@ -1,6 +1,6 @@
-// Package schedule tells of which messages a collective consists that goes on while the program computes. It is pure
-// logic: a function of algorithm, rank, number of ranks and lengths returns the steps of one rank. Package mpi makes
-// memory of them, and the engine carries them out.
+// Package schedule lists the messages of a collective that goes on while the program computes. It
+// is pure logic: a function of algorithm, rank, number of ranks and lengths returns the steps of
+// one rank. Package mpi makes memory of them, and the engine carries them out.
 //
 //	round 0   send, receive, ...      all at once
 //	          copy, combine, ...      when all of these are over, in this order

@@ -6,6 +6,6 @@
 //	AlikeSink  such messages are delivered together
 //	Boards     memory that peers read in place, for teams (see package shmcoll)
 //
-// The package is no part of rpi, as it promises nothing: it changes as measurements demand. A
-// transport that offers none of this is complete.
+// The package is not part of rpi, as its API may change with every measurement. A transport
+// that offers none of this is complete.
 package shared

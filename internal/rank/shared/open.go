@@ -5,10 +5,10 @@ import "github.com/gorun-mpi/gorun/internal/rank/release"
 // OpenMax is the length of the memory that an Open lies in.
 const OpenMax = 64
 
-// Open is what a module sent last to a peer, while messages may be added to it: short messages
-// that may wait and differ from it only in their payload. The engine adds them itself. A module
-// opens it only for a message with more set. It closes it with all else that it does about the
-// peer: Send, whatever the result, SendShort, Flush, and giving its memory back. So the conditions
+// Open is the last message of a module to a peer, while the engine may add messages to it: short
+// messages that may wait and differ from it only in their payload. The engine adds them itself. A
+// module opens it only for a message with more set. It closes it with every other call for the
+// peer: Send, with any result, SendShort, Flush, and giving its memory back. So the conditions
 // under which the first message was sent still hold for those that are added.
 type Open struct {
 	Size  int // 1 + the bytes of each payload; 0: closed

@@ -19,10 +19,9 @@ import (
 //	60 told u32      1 + the place of a member that has what all want of the turn, 0: not known.
 //	                 Stored later: see Team.told
 //
-// All is in the host's byte order. Numbers at one place only ever rise, also when another team
-// uses the board after this one: its base is higher. So a reader that sees the number it waits for
-// knows that the line is there. A reader that sees a higher one knows that its writer breaks the
-// rules.
+// All is in the host's byte order. Numbers at one place only rise, even when another team uses the
+// board after this one: its base is higher. So a reader that sees the number it waits for knows
+// that the line is there. A reader that sees a higher one knows that its writer breaks the rules.
 const (
 	lineBody   = 44
 	lineSize   = 64

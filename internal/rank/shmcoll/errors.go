@@ -10,7 +10,7 @@ var (
 	ErrTurn = errors.New("a turn of a team that is not joined, or closed, or has failed, or is in a turn")
 	// ErrLength is wrapped when a turn names bytes that are not there.
 	ErrLength = errors.New("a turn names bytes for which there is no room")
-	// ErrCorrupt is wrapped when another rank says what cannot be.
+	// ErrCorrupt is wrapped when another rank's board is impossible.
 	ErrCorrupt = errors.New("corrupt line")
 )
 

@@ -9,7 +9,7 @@ import (
 type Host interface {
 	// Failed returns why a rank has failed, nil if it has not.
 	Failed(rank int) error
-	// Spoilt is the failure of a rank whose board says what cannot be.
+	// Spoilt is the failure of a rank whose board is impossible.
 	Spoilt(rank int, why error) error
 	// Near reports whether a rank may share this rank's CPU.
 	SharesCPU(rank int) bool

@@ -183,7 +183,7 @@ func (s *Set) Save() {
 	}
 }
 
-// unread returns this rank's lines with long payloads that somebody may still read.
+// unread returns this rank's lines with long payloads that a member may still read.
 func (t *Team) unread() []uint64 {
 	var longs []uint64
 	for _, n := range t.longs {

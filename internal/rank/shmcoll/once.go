@@ -26,8 +26,8 @@ func (t *Team) early() bool {
 // waits until the sender looks at its transport again, 1 to 64 ms later, or in its next call.
 const toldBy = 3
 
-// hears returns the place of a member that has what all want of the turn, -1 if nobody tells it.
-// It asks the members before this one, which may just have had this CPU.
+// hears returns the place of a member that has what all want of the turn, -1 if no member tells
+// it. It asks the members before this one, which may just have had this CPU.
 func (t *Team) hears() int {
 	if place := t.told(t.guide); place >= 0 {
 		return place
@@ -111,7 +111,7 @@ func (x *Turn) common() bool {
 }
 
 // pool is where on a member's board the turn is put together: behind the payload of its line, if
-// that is long. When all have posted this line, nobody reads any more what was there before.
+// that is long. When all have posted this line, no member reads the former content any more.
 // Nothing else is written there until all have posted the next one.
 func (t *Team) pool(place int) []byte {
 	from, to := t.now.x.pool(len(t.seats))

@@ -12,8 +12,8 @@ func (x *Turn) length() int {
 	return n + len(x.Tail)
 }
 
-// own returns what this rank wants of its own line, where it lies in Send. nil means nothing, or
-// that it is not in one piece.
+// own returns the part of its own line that this rank wants, as it lies in Send. nil means that
+// there is none, or that it is not in one piece.
 func (x *Turn) own() []byte {
 	at, end := x.Off, len(x.Send)
 	if x.SendStride > 0 && x.SendLen > 0 {

@@ -43,7 +43,7 @@ type Team struct {
 	parts     [][]byte // scratch
 }
 
-// allEvery is how often everybody waits for all.
+// allEvery is how often each member waits for all.
 const allEvery = boardDepth / 2
 
 // nowhere is the base of a member's lines while it is not known: no line has such a number.
@@ -64,7 +64,7 @@ type Seat struct {
 	left   bool   // it has said so
 }
 
-// Place is what a member tells the others about its board.
+// Place describes a member's board to the others.
 type Place struct {
 	Board int32
 	Size  int32
@@ -185,7 +185,7 @@ func (t *Team) Piece() int { return t.piece }
 // It changes after the same turn for all members.
 func (t *Team) Over() bool { return t.over }
 
-// freeBoard returns the number of a board that nobody reads, -1 if there is none.
+// freeBoard returns the number of a board that no member reads, -1 if there is none.
 func (s *Set) freeBoard(n int) int {
 	for len(s.boards) < n {
 		s.boards = append(s.boards, ownBoard{})

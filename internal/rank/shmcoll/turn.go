@@ -19,8 +19,8 @@ type Turn struct {
 	Off, Len int
 	Into     []byte
 	Stride   int
-	// Own says that nobody else reads these Len bytes of this rank's line. They are taken from
-	// Send, where they lie in one piece, and are not posted.
+	// Own says that no other member reads these Len bytes of this rank's line. They are taken
+	// from Send, where they lie in one piece, and are not posted.
 	Own bool
 	// Combine, if it is not nil, makes Len bytes in Into of all that would be copied. It does not
 	// go with FromOne.
@@ -36,7 +36,7 @@ type Turn struct {
 	TailInto []byte
 }
 
-// Need says who reads whom in a turn.
+// Need says which members read which lines in a turn.
 type Need uint8
 
 const (
@@ -59,7 +59,7 @@ type progress struct {
 	busy    bool
 	once    bool // it is put together once: x.Once, and there is room
 	posted  bool // this rank's line is; until then it waits for room
-	all     bool // everybody waits for all
+	all     bool // each member waits for all
 	done    bool
 	flagged bool // a line said that its writer does not reach all boards
 	looked  bool // looked for lines since this rank's was posted
@@ -102,8 +102,9 @@ func (t *Team) Begin(x *Turn) error {
 
 // End ends the turn. If a line was read with another tag or length than x says, it returns that
 // line's place, tag and length, else this rank's place and what x says. A caller that looks at
-// these need not look at the lines. After an error, or such a line, the team is of no more use:
-// other members rely on it that a member goes on only when it has seen what it waited for.
+// these need not look at the lines. After an error, or such a line, the team cannot be used any
+// more: other members rely on each member going on only when it has seen the lines that it
+// waited for.
 func (t *Team) End() (place, tag, bytes int, err error) {
 	p := &t.now
 	p.busy = false
@@ -143,7 +144,7 @@ func (t *Team) wants(i int) bool {
 	return true
 }
 
-// Advance does what can be done of the turn now, and reports whether the turn is over.
+// Advance goes on with the turn as far as possible, and reports whether it is over.
 func (t *Team) Advance() bool {
 	p := &t.now
 	if p.done || p.posted {
@@ -235,7 +236,7 @@ func (t *Team) read() bool {
 	p := &t.now
 	n := t.turn
 	early := t.early()
-	if p.looked && early { // not at once after posting: nobody can tell yet
+	if p.looked && early { // not at once after posting: no member can tell yet
 		if place := t.hears(); place >= 0 {
 			return t.have(place)
 		}
@@ -305,7 +306,7 @@ func (t *Team) tell() {
 	case t.module == nil:
 	case t.unreached != 0, p.all && p.done:
 		t.module.Ring(t.direct)
-	case p.all: // nobody asks for room: a member that has seen the end of this turn knows of this line
+	case p.all: // no member asks for room: one that has seen the end of this turn knows of this line
 	case t.module.Asked(t.slot), p.x.Need == FromOne && p.x.One == t.me:
 		t.module.Ring(t.direct)
 	case p.x.Need == ToOne && p.x.One != t.me:

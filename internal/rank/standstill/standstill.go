@@ -1,10 +1,12 @@
-// Package standstill finds ranks that wait for each other for ever, in what each says of its waits. It is pure logic:
-// the head asks the ranks (look.go there), and tells the user.
+// Package standstill finds ranks that wait for each other without end, from each rank's report of
+// its waits. It is pure logic: the head asks the ranks (internal/job/head/standstill.go), and tells
+// the user.
 //
-// A rank goes on if the program does something besides waiting, or if one of its waits can end. A wait can end if all ranks
-// of one of the sets that it needs go on. A rank in Finalize needs all that are not there yet, and sends nothing any more. What
-// cannot be reached by these rules from the ranks that do something stands still for good. A receive from any source
-// needs any one rank, so it stands still only if all do.
+// A rank goes on if the program does something besides waiting, or if one of its waits can end. A
+// wait can end if all ranks of one of the sets that it needs go on. A rank in Finalize needs all
+// ranks that are not there yet, and sends nothing any more. A rank that these rules do not reach
+// from the ranks that do something stands still for good. A receive from any source needs any one
+// rank, so it stands still only if all do.
 package standstill
 
 import (
@@ -14,7 +16,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wireup"
 )
 
-// Rank is what one rank says.
+// Rank is the report of one rank.
 type Rank struct {
 	Moves bool // it does something, or it is not known what it does
 	Ended bool // it is in Finalize
@@ -65,9 +67,9 @@ func (r *Rank) goesOn(stuck []bool, moving int) bool {
 	return false
 }
 
-// Report says in lines who waits for whom: a cycle if there is one, and else all ranks of which none can go on before another.
-// It returns nil if no rank waits for ever: ranks that are stuck only because they are in Finalize are told by those that keep
-// them there.
+// Report says in lines which ranks wait for which: a cycle if there is one, otherwise all ranks of
+// which none can go on before another. It returns nil if no rank waits without end. Ranks that are
+// stuck only because they are in Finalize are covered by the ranks that keep them there.
 func Report(ranks []Rank) (lines []string) {
 	stuck := Stuck(ranks)
 	first := slices.IndexFunc(stuck, func(s bool) bool { return s })
@@ -104,8 +106,8 @@ func (s *step) String() string {
 	return fmt.Sprintf("rank %d waits for one of %s %s", s.rank, wireup.Ranks(s.on), s.text)
 }
 
-// walk goes from a stuck rank to those that it waits for, until all that are met were there before. If each waits for one, what is
-// walked last is a cycle, and the way to it is left out.
+// walk goes from a stuck rank to those that it waits for, until it meets only visited ranks. If
+// each waits for one, the end of the walk is a cycle, and the way to it is left out.
 func walk(ranks []Rank, stuck []bool, first int) (steps []step) {
 	at := map[int]int{}
 	single := true

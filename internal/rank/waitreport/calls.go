@@ -25,8 +25,9 @@ func (c *Call) Blocking() bool {
 	return false
 }
 
-// Active returns how many goroutines of the program do something else in a dump than wait in a call of this library,
-// or for a lock or a sync.WaitGroup. One that waits for a channel may wait for a clock or a device: it counts.
+// Active returns how many goroutines of the program in a dump do not wait in a call of this
+// library, for a lock or for a sync.WaitGroup. One that waits for a channel may wait for a clock or
+// a device: it counts.
 func Active(dump []byte) (n int) {
 	for part := range bytes.SplitSeq(dump, []byte("\n\n")) {
 		lines := strings.Split(strings.TrimRight(string(part), "\n"), "\n")
@@ -150,7 +151,7 @@ func callOf(lines []string) (c Call, ok bool) {
 	return c, inside
 }
 
-// enter notes a frame of the library outside those noted before.
+// enter records a frame of the library outside those recorded before.
 func (c *Call) enter(pkg, name string) {
 	method := name[strings.LastIndexByte(name, '.')+1:]
 	if method == "" || method[0] < 'A' || method[0] > 'Z' {
@@ -205,7 +206,7 @@ func split(function string) (pkg, name string) {
 	return function[:slash+dot], name
 }
 
-// library reports whether a package is part of this library and no program.
+// library reports whether a package is part of this library, and not of a program.
 func library(pkg string) bool {
 	rest, ok := strings.CutPrefix(pkg, module)
 	if !ok || strings.HasSuffix(pkg, "_test") {

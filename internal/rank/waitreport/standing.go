@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Standing says what a program does that is in no call of this library: it computes, unless all its goroutines wait for
-// something. Then it is told what its main goroutine waits for.
+// Standing describes a program that is in no call of this library: it computes, unless all its
+// goroutines wait. Then Standing names what its main goroutine waits for.
 func Standing(dump []byte) string {
 	main := ""
 	for part := range bytes.SplitSeq(dump, []byte("\n\n")) {

@@ -1,6 +1,7 @@
-// Package waitreport tells what the goroutines of a rank wait for in this library, since when, and where the program
-// made the call. Nothing of this is recorded while messages travel. When somebody asks, a dump of all
-// goroutines gives the places, and the engine gives the waits. This package puts the two together.
+// Package waitreport tells what the goroutines of a rank wait for in this library, since when, and
+// where the program made the call. Nothing of this is recorded while messages travel. On request, a
+// dump of all goroutines gives the places, and the engine gives the waits. This package puts the
+// two together.
 package waitreport
 
 import (
@@ -15,7 +16,7 @@ import (
 
 // Info is a rank's answer.
 type Info struct {
-	State  string `json:"state,omitempty"`  // what else it does, or why the rest is not known
+	State  string `json:"state,omitempty"`  // what it does otherwise, or why the rest is unknown
 	Waits  []Wait `json:"waits,omitempty"`  // calls of this library in progress
 	Stacks string `json:"stacks,omitempty"` // of all goroutines, if they were asked for
 	Still  bool   `json:"still,omitempty"`  // the program does nothing but wait in Waits, or in Finalize; in answer to LookStill
@@ -25,7 +26,7 @@ type Info struct {
 // attended is the program that this process attends, which calls nothing of this library.
 var attended atomic.Pointer[string]
 
-// Attend notes that the process itself does nothing but attend a program.
+// Attend records that the process itself only attends a program.
 func Attend(program string) { attended.Store(&program) }
 
 // Attended tells what a process does that attends a program, "" of others.
@@ -44,7 +45,7 @@ type Wait struct {
 	What      string        `json:"what,omitempty"`      // what it waits for; "": nothing
 	For       time.Duration `json:"for_ns,omitempty"`    // since it first slept
 
-	// Who can end it, as engine.Ends says. Only an answer to LookStill has these.
+	// Which ranks can end it, as engine.Ends says. Only an answer to LookStill has these.
 	Needs [][]int `json:"needs,omitempty"`
 	Any   bool    `json:"any,omitempty"`
 	Free  bool    `json:"free,omitempty"`
@@ -213,7 +214,7 @@ func (in *Info) Lines() []string { return in.lines(false) }
 // Computing describes a rank that is in no call of this library.
 const Computing = "computing outside the library"
 
-// Unreceived is the warning about messages that nobody has received.
+// Unreceived is the warning about messages that no rank has received.
 func Unreceived(n int, first []string) string {
 	what, tail := "1 message was", ""
 	if n != 1 {
