@@ -118,7 +118,7 @@ func Unprivileged(t *testing.T, tests string, programs ...string) string {
 	if err := errors.Join(copyExecutable(self), os.Chown(tmp, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.v", "-test.run="+tests)
+	cmd := exec.Command(self, "-test.v", fmt.Sprintf("-test.short=%v", testing.Short()), "-test.run="+tests)
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, ProgramsVar+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}

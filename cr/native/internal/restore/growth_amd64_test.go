@@ -24,7 +24,7 @@ type familySize struct {
 // neither it, nor its images, nor who makes them become larger.
 func TestFamiliesStayTheSame(t *testing.T) {
 	cycles := 15
-	if os.Getenv(programsVar) == "all" {
+	if os.Getenv(programsVar) == "all" && !testing.Short() {
 		cycles = 30
 	}
 	python := nativetest.Interpreters["python"]
