@@ -252,12 +252,13 @@ func Restarted() bool {
 // Restarted is the package-level Restarted for one rank.
 func (r *Registry) Restarted() bool { return r.j.Restarted() }
 
-// OnCheckpoint adds a function that runs at the Point before an image is made, on the goroutine that called
-// Point. It may flush files, for example. It may send, receive and call collectives: all ranks stand at the same Point and
-// call their functions there, even if the attempt has been given up for a rank that came late. So each rank takes its
-// part, and returns an error only afterwards: others would wait for it. Requests that it begins it completes, and what it
-// sends is received before the Point or saved, as elsewhere. An error ends the attempt with that text, and the job goes on. Images
-// of whole processes are made without it: no Point is near.
+// OnCheckpoint adds a function that runs at the Point before an image is made, on the goroutine
+// that called Point. It may flush files, for example. It may send, receive and call collectives:
+// all ranks stand at the same Point and call their functions there, even if the attempt has been
+// given up for a rank that came late. So each rank takes its part, and returns an error only
+// afterwards: others would wait for it. It completes the requests that it begins, and its messages
+// are received before the Point or saved, as elsewhere. An error ends the attempt with that text,
+// and the job goes on. Images of whole processes are made without it: no Point is near.
 func OnCheckpoint(f func() error) error {
 	return with(func(r *Registry) { r.OnCheckpoint(f) })
 }

@@ -110,8 +110,8 @@ type Use struct {
 // In says that the kernel reads the array.
 func (a *Array[T]) In() Use { return a.use(true, false) }
 
-// Out says that the kernel writes all elements of the array, and reads none before. Nothing is transferred for it. What it
-// does not write is undefined.
+// Out says that the kernel writes all elements of the array, and reads none before. Nothing is
+// transferred for it. Elements that it does not write are undefined.
 func (a *Array[T]) Out() Use { return a.use(false, true) }
 
 // InOut says that the kernel reads and writes the array, or writes only some of its elements.

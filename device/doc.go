@@ -1,5 +1,5 @@
-// Package device computes on accelerators, and on goroutines where there are none. Arrays know where their valid copies
-// are, so a program never says what is to be transferred.
+// Package device computes on accelerators, and on goroutines where there are none. Arrays know
+// where their valid copies are, so a program never orders a transfer.
 //
 //	axpy := device.NewKernel(
 //		device.Go("axpy", func(w device.Work, y, x []float64, a float64) {
@@ -17,10 +17,11 @@
 //
 // # Arrays
 //
-// An Array has a copy in the memory of the program, the host's, and one on each device that uses it. Each copy is valid or stale,
-// row by row. Run makes valid on its device what the kernel reads, and marks stale elsewhere what it writes. Host
-// fetches what is stale in the program's memory. Nothing else moves. Rows is a part of an array that shares its copies, such
-// as the rows that a device computes, with those of its neighbours (a halo).
+// An Array has a copy in the memory of the program, the host's, and one on each device that uses
+// it. Each copy is valid or stale, row by row. Run makes the kernel's inputs valid on its device,
+// and marks its outputs stale elsewhere. Host fetches what is stale in the program's memory.
+// Nothing else moves. Rows is a part of an array that shares its copies, such as the rows that a
+// device computes, with those of its neighbours (a halo).
 //
 // Each part of an array that a kernel on a device is given has memory of its own there: the kernel finds its first
 // row at index 0. Use the same parts again and again. Where parts overlap, rows that one has and another lacks are copied on the device.
@@ -37,17 +38,20 @@
 //
 // # Errors
 //
-// Run finds out kernels that do not compile, wrong numbers of arguments, and their types as far as a Go body tells those of the parameters. All else comes with the Event. A device
-// whose kernel has failed does nothing more, and what was valid there alone is lost: its later Events have the same error, and so has Host.
-// A restart from a checkpoint opens the device anew.
+// Run finds out kernels that do not compile, wrong numbers of arguments, and their types as far as
+// a Go body tells those of the parameters. All else comes with the Event. A device whose kernel has
+// failed does nothing more, and content that was valid only there is lost: its later Events have
+// the same error, and so has Host. A restart from a checkpoint opens the device again.
 //
 // # Checkpoints
 //
-// cr.Register("x", x) makes an array part of portable images: at a Point where one is taken, and only there, what is
-// stale on the host is fetched, after the kernels before. So each array is fetched once, and what is not registered never.
-// A restart may have other devices, more of them, or none but goroutines. Whole-process images hold what is in the process,
-// kernels of cpu:0 included, at any instant. What OpenCL devices have is in them if these were opened under gorun and after mpi.Init: gorun pauses them for the
-// image, and a restart gives the program others, on the same devices or on those of gorun restart -device.
+// cr.Register("x", x) makes an array part of portable images: at a Point where one is taken, and
+// only there, what is stale on the host is fetched, after the kernels before. So each array is
+// fetched once, and unregistered ones never. A restart may have other devices, more of them, or
+// none but goroutines. Whole-process images hold what is in the process, kernels of cpu:0 included,
+// at any instant. What OpenCL devices have is in them if these were opened under gorun and after
+// mpi.Init: gorun pauses them for the image, and a restart gives the program others, on the same
+// devices or on those of gorun restart -device.
 //
 // mpi.RequestOf makes an Event a request of mpi, for Waitall and its like. mpi's calls send and receive rows by what Host and
 // HostW return.

@@ -9,8 +9,8 @@ import (
 	"github.com/gorun-mpi/gorun/device/provider"
 )
 
-// made counts all kernels that the program has made. Devices are chosen by them: one that does not run the program's kernels is of no use to
-// it, as fast as it may be.
+// made counts all kernels that the program has made. Devices are chosen by them: one that does not
+// run the program's kernels is useless to it, however fast it is.
 var made census
 
 // census counts kernels by what a device needs to run them.

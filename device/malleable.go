@@ -21,8 +21,9 @@ type layout struct {
 	Shares []float64 // of all speed
 }
 
-// Malleable deals rows out to devices by their speed, as Split does. A program that registers the Layout (cr.Register) is told after a restart whether
-// the devices are others, and may deal out anew what it keeps for each device:
+// Malleable deals rows out to devices by their speed, as Split does. A program that registers the
+// Layout (cr.Register) learns after a restart whether the devices have changed, and may
+// redistribute its state for each device:
 //
 //	l := device.Malleable(ds, rows)
 //	state.Register("layout", l)
@@ -56,12 +57,13 @@ func (l *Layout) deal() { l.kept = layout{l.ds.Split(l.rows), l.ds.shares()} }
 // Bounds returns how rows are dealt out: device i has those from bounds[i] to before bounds[i+1].
 func (l *Layout) Bounds() []int { return slices.Clone(l.kept.Bounds) }
 
-// Changed reports whether the last restart, or the last Redeal, has dealt rows out anew, and the bounds before. Their number is that of
-// the devices then, and one.
+// Changed reports whether the last restart, or the last Redeal, has redistributed rows, and the
+// bounds before. Their number is that of the devices then, and one.
 func (l *Layout) Changed() (was []int, changed bool) { return slices.Clone(l.was), l.changed }
 
-// Redeal deals rows out anew if the shares of the devices are others now, for which Devices.Measure is a reason, and returns what Changed
-// does. Call it where the program can move what it keeps for each device.
+// Redeal redistributes rows if the shares of the devices have changed, for example by
+// Devices.Measure, and returns the same as Changed. Call it where the program can move its
+// state for each device.
 func (l *Layout) Redeal() (was []int, changed bool) {
 	l.compare(l.kept)
 	return l.Changed()

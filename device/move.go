@@ -49,9 +49,11 @@ func (d *Device) failed(what string, err error) error {
 	return d.of(fmt.Errorf("%s: %w", what, err))
 }
 
-// Pause returns when the device has finished what it has begun. It begins no more until Resume: kernels that are asked for meanwhile wait in order,
-// and Run returns, until there are some hundred. What needs new memory on the device, or a compiler, waits. Where virtual devices are on it all of them pause. Errors: if ctx ends first, ctx's error with
-// the kernel that runs, and the device goes on; ErrFixed.
+// Pause returns when the device has finished all begun commands. It begins no more until Resume:
+// kernels that are asked for meanwhile wait in order, and Run returns, until there are some
+// hundred. What needs new memory on the device, or a compiler, waits. Where virtual devices are on
+// it all of them pause. Errors: if ctx ends first, ctx's error with the kernel that runs, and the
+// device goes on; ErrFixed.
 func (d *Device) Pause(ctx context.Context) error {
 	m, err := d.mover("pause")
 	if err != nil {
@@ -78,11 +80,11 @@ func (d *Device) Capture(ctx context.Context, path string, terminate bool) (*Sna
 	return &Snapshot{path, d.d, wait}, nil
 }
 
-// elsewhere marks stale what is valid on the host, too, and returns its memory. It does so only if no command waits that may need it, and for
-// arrays that nobody works with now.
+// elsewhere marks stale what is valid on the host, too, and returns its memory. It does so only if
+// no command waits that may need it, and for arrays that are not in use.
 func (d *driver) elsewhere() []provider.Memory {
 	if !d.mu.TryLock() {
-		return nil // somebody has more commands
+		return nil // the program has given more commands
 	}
 	defer d.mu.Unlock()
 	var skip []provider.Memory

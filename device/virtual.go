@@ -9,10 +9,11 @@ import (
 // Devices are several, often virtual ones.
 type Devices []*Device
 
-// Virtual returns n devices on those that there are: number v is on device v mod their number. So a program may deal out its work
-// once and for all, whatever it runs on, and go on from a checkpoint with other devices. The devices are those that GORUN_DEVICE
-// names, or else what All opens. Virtual devices on one device share its memory and its order, so that rows go from one to
-// the other at no cost. Errors: as Open.
+// Virtual returns n devices on those that there are: number v is on device v mod their number. So a
+// program may distribute its work once, on any hardware, and go on from a checkpoint with other
+// devices. The devices are those that GORUN_DEVICE names, or else what All opens. Virtual devices
+// on one device share its memory and its order, so that rows go from one to the other at no cost.
+// Errors: as Open.
 func Virtual(n int) (Devices, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%w: %d virtual devices", ErrArgument, n)

@@ -76,7 +76,7 @@ func ExecAsking(ctx context.Context, cmd *exec.Cmd, ticket func(said []byte) ([]
 	}
 	cmd.Stderr = &p.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second // whoever else may hold its standard error
+	cmd.WaitDelay = time.Second // even if another process still holds its standard error
 	if err := subreaper.StartHere(cmd); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func ExecAsking(ctx context.Context, cmd *exec.Cmd, ticket func(said []byte) ([]
 		}
 	}
 	go func() {
-		io.Copy(io.Discard, out) // nothing more comes, and nobody is to wait for a reader
+		io.Copy(io.Discard, out) // nothing more comes, and no writer may wait for a reader
 		p.err = subreaper.Wait(cmd)
 		close(p.over)
 	}()
@@ -137,7 +137,7 @@ func (p *process) failed(ctx context.Context, noise, word string, err error) err
 	return failure
 }
 
-// errNoise ends a login that prints for ever.
+// errNoise ends a login that prints without end.
 var errNoise = fmt.Errorf("it printed %d KB and no gorun was started: have its start-up files (.bashrc and the like) print nothing", mostNoise>>10)
 
 // readWord reads a client's output up to a keeper's first word. It returns what came before.
@@ -188,7 +188,7 @@ type process struct {
 	err  error         // then how
 }
 
-// Kill ends the client with what it has started here, such as a proxy of ssh.
+// Kill ends the client with the processes that it has started here, such as a proxy of ssh.
 func (p *process) Kill() error {
 	select {
 	case <-p.over:

@@ -12,10 +12,10 @@
 //	 ticket  --->    one line, on standard input
 //	                 the keeper calls home (internal/protocol/rendezvous): all else goes there
 //
-// A login may print whatever it likes before that. It is skipped, and shown if the start fails. The
-// ticket is a secret: it goes over standard input alone, never into arguments, the environment or a
-// file. Until the keeper is home, the end of its standard input ends it. From then on its connection
-// and its lease do: whatever becomes of the client that has started it.
+// A login may print anything before that. It is skipped, and shown if the start fails. The ticket
+// is a secret: it goes over standard input alone, never into arguments, the environment or a file.
+// Until the keeper is home, the end of its standard input ends it. From then on its connection and
+// its lease do: whatever becomes of the client that has started it.
 package launcher
 
 import (
@@ -54,8 +54,8 @@ type Node struct {
 type Process interface {
 	// Kill ends it at once.
 	Kill() error
-	// Wait returns when it has ended, with what it has said on standard error. It may be called
-	// more than once.
+	// Wait returns when it has ended, with its output on standard error. It may be called more
+	// than once.
 	Wait() error
 }
 
@@ -76,8 +76,8 @@ type Agent interface {
 	Address() string
 	// Kill ends it at once. Its ranks end with it.
 	Kill() error
-	// Wait returns when the agent has ended and nothing of its ranks is left that could act,
-	// whatever the agent itself had still done about that. It is called once.
+	// Wait returns when the agent has ended and no process of its ranks is left, even if the
+	// agent could not clean up itself. It is called once.
 	Wait() error
 }
 

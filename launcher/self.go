@@ -35,7 +35,7 @@ type Executable struct {
 	Size   int64
 }
 
-// Open opens it, whatever has become of its path.
+// Open opens it, even if its path was replaced or removed.
 func Open() (*os.File, error) {
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {

@@ -103,7 +103,8 @@ type object struct {
 // ID names the object. It is what finds it again after Load.
 func (o object) ID() ID { return o.id }
 
-// Close closes the object. ErrBusy: others were made with it and are open. Bytes of a closed region are no more read or written by peers.
+// Close closes the object. ErrBusy: others were made with it and are open. Peers do not read or
+// write the bytes of a closed region any more.
 func (o object) Close() error { return o.d.v.Close(o.id) }
 
 // Domain is a protection domain: regions and pairs that may be used together.

@@ -54,7 +54,7 @@ const (
 	Solicited = provider.Solicited // the receive wakes a peer that waits for such
 )
 
-// Success is the Status of a request that did what it said.
+// Success is the Status of a request that was carried out.
 const Success = provider.Success
 
 // Errors of calls, for errors.Is.

@@ -20,7 +20,7 @@ type target struct {
 	pid, rank, oob int
 }
 
-// Committed is of no use here: every image is complete.
+// Committed has no effect here: every image is complete.
 func (g *target) Committed(int) {}
 
 // Close has nothing to let go of.
@@ -91,11 +91,11 @@ func (g *target) capture(stands func()) (_ *files, err error) {
 // here runs f on whatever thread this is.
 func here(f func()) { f() }
 
-// dumpWatch is told by criu how far a dump is.
+// dumpWatch gets the progress of a dump from criu.
 type dumpWatch struct {
 	criu.NoNotify
 	st     *State
-	stands func() // called while the process stands; nil: nobody wants to know
+	stands func() // called while the process stands; nil: no caller wants the result
 	begin  time.Time
 	pause  time.Duration
 	froze  bool

@@ -1,7 +1,7 @@
 // Package criu images ranks with CRIU (https://criu.org): the same work as package
 // cr/native, done by the criu command that is on the PATH, through the go-criu
-// library. It is a module of its own, so that what it depends on reaches nobody
-// who does not ask for it:
+// library. It is a module of its own, so that its dependencies reach only programs
+// that ask for it:
 //
 //	git clone https://github.com/gorun-mpi/gorun
 //	cd gorun/cr/criu && go install ./cmd/gorun-criu

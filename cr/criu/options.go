@@ -22,7 +22,7 @@ func common(images, work int, log string) *rpc.CriuOpts {
 		LogFile:     ptr(log),
 		LogLevel:    ptr(int32(2)),
 		ShellJob:    ptr(true), // the session's leader is the launcher or a shell
-		TcpClose:    ptr(true), // the message layer connects anew
+		TcpClose:    ptr(true), // the message layer connects again
 		ExtUnixSk:   ptr(true),
 		FileLocks:   ptr(true),
 	}

@@ -72,7 +72,7 @@ func (t *tracer) restore(o whole.RestoreOptions) (*whole.Restored, error) {
 	return back, nil
 }
 
-// restoreWatch is told by criu which process it made.
+// restoreWatch learns from criu which process it made.
 type restoreWatch struct {
 	criu.NoNotify
 	pid int

@@ -60,7 +60,7 @@ func (st *State) each(f func(string) string) State {
 	return c
 }
 
-// record notes what must be known before criu is called.
+// record records what must be known before criu is called.
 func record(pid, rank, oob int) (*State, error) {
 	st := &State{PID: pid, Rank: rank, OOB: oob}
 	proc := "/proc/" + strconv.Itoa(pid)

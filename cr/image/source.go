@@ -66,7 +66,7 @@ type NewPiece struct {
 	Store   store.Store
 	Set     string
 	Name    string
-	Size    int64 // bytes that it will have at most; 0: nobody knows
+	Size    int64 // bytes that it will have at most; 0: not known
 }
 
 // Create begins the piece.

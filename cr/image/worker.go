@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// work takes runs of blocks until there are no more. After a failure it only
+// work takes runs of blocks until none are left. After a failure it only
 // empties the queue.
 func (w *Writer) work(e *encoder) {
 	defer w.workers.Done()

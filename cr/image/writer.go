@@ -41,7 +41,7 @@ type Part struct {
 	From             io.ReaderAt // for several goroutines at once
 }
 
-// Summary tells what was written.
+// Summary describes the written image.
 type Summary struct {
 	Path     string
 	Size     int64  // of the file, in bytes

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/storage/twoslots"
 )
 
-// What has not changed since the epoch before does not travel, and is not encoded again.
+// Blocks that have not changed since the epoch before do not travel, and are not encoded again.
 //
 //	sender          base | own image of the newest complete epoch          holder     base | replica, or parity, of that
 //	                new  | this epoch's                                                new  | this epoch's
@@ -20,11 +20,13 @@ import (
 //	  a replica's block has changed:  part, the block  ------------------->  replica: written
 //	  a parity's:                     part, block xor base's block  ------>  parity:  base's block, then this added
 //
-// The base is complete everywhere, so nobody has given it up, whatever became of epochs after it (package twoslots). All members of a group take the same
-// one, as machine.Base says. Blocks are compared byte by byte. A block of a base that is not what it was has the epoch given up, and the next
-// one is sent whole.
+// The base is complete everywhere, so nobody has given it up, whatever became of epochs after it
+// (package twoslots). All members of a group take the same one, as machine.Base says. Blocks are
+// compared byte by byte. If a block of a base has changed, the epoch is given up, and the next one
+// is sent whole.
 
-// outgoing is an image on its way to its holders. Of each block it tells once, whoever needs it first, whether it has changed since the base, and its sum.
+// outgoing is an image on its way to its holders. It computes once for each block, at its first
+// use, whether it has changed since the base, and its sum.
 type outgoing struct {
 	image, base []byte
 	was         []uint32 // sums of the base; nil: there is none, and all counts as changed

@@ -133,7 +133,7 @@ func (k *keep) wait(ctx context.Context) {
 	k.mu.Lock()
 }
 
-// wake wakes those who wait for a change. Caller holds mu.
+// wake wakes goroutines that wait for a change. Caller holds mu.
 func (k *keep) wake() {
 	close(k.changed)
 	k.changed = make(chan struct{})

@@ -1,6 +1,6 @@
-// Package mirror keeps the state of a program's ranks in the memory of other nodes, for programs that steer themselves.
-// A rank that is lost gets its state back from there, seconds old, without a disk, and everybody else goes back to
-// the same epoch.
+// Package mirror keeps the state of a program's ranks in the memory of other nodes, for programs
+// that steer themselves. A rank that is lost gets its state back from there, seconds old, without a
+// disk, and all others go back to the same epoch.
 //
 //	rank 0 (node a)           rank 1 (node b)           rank 2 (node c)
 //	  Start: copy x             Start: copy x             Start: copy x       the program goes on at once
@@ -158,15 +158,17 @@ func (d *Description) ready() error {
 	return nil
 }
 
-// Restore sets the regions to the newest epoch that is whole everywhere, the same on all ranks, and returns its number; 0 if there is
-// none, and the regions stay as they are. It is the first collective call in each life. Before it returns, images that were lost are made again
-// from what others hold, and so is whatever else a lost node held: the description is as well protected as before. What is found to be damaged is
-// passed over, and made again from another copy.
+// Restore sets the regions to the newest epoch that is whole everywhere, the same on all ranks, and
+// returns its number; 0 if there is none, and the regions stay as they are. It is the first
+// collective call in each life. Before it returns, images that were lost are made again from what
+// others hold, and so is whatever else a lost node held: the description is as well protected as
+// before. A damaged piece is passed over, and made again from another copy.
 //
 // It may be called again, by all ranks, to go back.
 //
-// Errors: ErrLost with epoch 0 if too little is left of a committed epoch: the program may begin anew; ErrMismatch if ranks differ in their options,
-// or an image in its regions; ErrFailed; the error of ctx, after which Restore may be called again to wait further.
+// Errors: ErrLost with epoch 0 if too little is left of a committed epoch: the program may start
+// over; ErrMismatch if ranks differ in their options, or an image in its regions; ErrFailed; the
+// error of ctx, after which Restore may be called again to wait further.
 func (d *Description) Restore(ctx context.Context) (epoch int, err error) {
 	k := d.k
 	k.mu.Lock()

@@ -2,9 +2,10 @@ package mirror
 
 import "github.com/gorun-mpi/gorun/internal/storage/protect"
 
-// A Policy says which nodes hold what is needed when others are lost. It is a pure function of which rank is on which node, and
-// never uses a rank's own node. It promises how many nodes may be lost at once. Where there are too few nodes for the promise it
-// is an error, never less protection.
+// A Policy says which nodes hold the pieces that are needed when others are lost. It is a pure
+// function of which rank is on which node, and never uses a rank's own node. It promises how many
+// nodes may be lost at once. Where there are too few nodes for the promise it is an error, never
+// less protection.
 //
 // The methods are String, Promise and Groups(Placement) ([]Group, error). A group is ranks whose images are protected together by shards on
 // other nodes: a group of one rank by replicas, of several by parity. Func is the easy way to one's own.

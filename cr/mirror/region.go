@@ -15,7 +15,7 @@ type region struct {
 	elem reflect.Type
 }
 
-// newRegion refuses what has pointers: their values mean nothing elsewhere.
+// newRegion refuses types with pointers: their values mean nothing elsewhere.
 func newRegion(name string, ptr any) (region, error) {
 	v := reflect.ValueOf(ptr)
 	if v.Kind() != reflect.Pointer || v.IsNil() {

@@ -14,7 +14,8 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
-// claim takes over what lies in folders of the description that nobody has locked. What cannot be read is left alone: it does not count.
+// claim takes over the content of unlocked folders of the description. What cannot be read is left
+// alone: it does not count.
 func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Shelf)) error {
 	if s.dir == "" {
 		return nil
@@ -63,7 +64,7 @@ func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(ma
 	}
 	for n, p := range found {
 		if pieces[n] != nil {
-			continue // this process has one: another copy on one node is of no use
+			continue // this process has one: another copy on the same node is useless
 		}
 		pieces[n] = p
 		adopt(n, twoslots.Reopen(t.Life, t.From, t.Complete, [2]twoslots.Cut{p.slots[0].cut, p.slots[1].cut}))

@@ -100,10 +100,11 @@ func (k *keep) makeOne(ctx context.Context, n machine.Name, a machine.Make) erro
 	return k.st.persist(p, i, *sl)
 }
 
-// errNowhere says that nobody has a whole copy.
+// errNowhere says that no member has a whole copy.
 var errNowhere = errors.New("nobody has a whole copy")
 
-// fetchAny gets a piece from somebody who has it. A copy that turns out to be damaged is passed over for the next.
+// fetchAny gets a piece from a member that has it. A copy that turns out to be damaged is passed
+// over for the next.
 func (k *keep) fetchAny(ctx context.Context, n machine.Name, a machine.Make, room func(int64) ([]byte, error)) (m meta, err error) {
 	err = errNowhere
 	for _, w := range a.Where {
@@ -348,7 +349,7 @@ func (c *call) end(h *head) {
 	}
 }
 
-// asked answers who wants a piece.
+// asked answers a request for a piece.
 func (k *keep) asked(life uint32, from int, h *head) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

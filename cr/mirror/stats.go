@@ -20,7 +20,7 @@ type Stats struct {
 	BytesMost                        int64
 }
 
-// Stats returns what was measured.
+// Stats returns the measurements.
 func (d *Description) Stats() Stats {
 	d.k.mu.Lock()
 	defer d.k.mu.Unlock()

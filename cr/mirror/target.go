@@ -27,8 +27,9 @@ type Target struct {
 // Memory keeps pieces in the memory of the processes. It is the zero Target.
 func Memory() Target { return Target{} }
 
-// File keeps pieces in memory, and writes each to a file under dir with fsync before it counts. They survive the end of all
-// processes: a world that is made anew in the same folder goes on from them. dir may be on a disk of the node or shared.
+// File keeps pieces in memory, and writes each to a file under dir with fsync before it counts.
+// They survive the end of all processes: a new world in the same folder goes on from them. dir may
+// be on a disk of the node or shared.
 func File(dir string) Target { return Target{name: "file", dir: dir} }
 
 // Mapped keeps pieces in mapped files under dir, written back by msync before they count. It is for persistent memory, where dir is on a file
@@ -96,7 +97,7 @@ type piece struct {
 //	LOCK, life.json           the life of the description, what it began with, what is complete
 //	image-3.0.data, .json     slot 0 of the image of rank 3; the json is written last
 //
-// A process also uses folders that nobody has locked: those of processes that have ended.
+// A process also uses unlocked folders: those of processes that have ended.
 type storage struct {
 	Target
 	desc  string

@@ -209,7 +209,7 @@ func (w *World) courier() {
 }
 
 func (w *World) carry(l letter) {
-	w.mu.Lock() // all of one life: with the context of the next, a letter to one who is lost would keep back all that come after it
+	w.mu.Lock() // all of one life: with the context of the next, a letter to a lost member would hold up all that come after it
 	life, ctx, broken := w.life, w.ctx, w.broken
 	w.mu.Unlock()
 	if life.Number != l.life {

@@ -41,8 +41,8 @@
 // # Restores
 //
 // A restore starts the same executable again, stopped at its first instruction,
-// replaces its whole address space by that of the image, makes the threads anew
-// and lets them go on.
+// replaces its whole address space by that of the image, makes the threads
+// again and lets them go on.
 //
 // # Families
 //

@@ -62,7 +62,7 @@ func (Imager) Merge(to image.Target, seq, base int, from []image.Source, opt ima
 // Supported says why processes cannot be imaged on this machine, nil if they can.
 func (Imager) Supported() error { return supported() }
 
-// Features lists what this machine offers beyond what is needed.
+// Features lists the optional features of this machine.
 func (Imager) Features() []whole.Feature { return features() }
 
 // CheckProgram says why the executable at path cannot be imaged, nil if nothing

@@ -4,7 +4,7 @@ package native
 
 import "github.com/gorun-mpi/gorun/cr/whole"
 
-// Where there is no code for the architecture, everything says so.
+// On other architectures every call returns an error.
 
 // supported says why processes cannot be imaged on this machine.
 func supported() error { return errArch }

@@ -10,7 +10,7 @@ import (
 // supported says why processes cannot be imaged on this machine.
 func supported() error { return capture.Supported() }
 
-// features lists what this machine offers beyond what is needed.
+// features lists the optional features of this machine.
 func features() []whole.Feature { return capture.Features() }
 
 // tracer is what an agent works with: captures and restores on the same threads.

@@ -125,7 +125,7 @@ func (v *seen) compare(rank int, typ string, w *window, digest []byte) {
 	v.last = w
 }
 
-// verdict puts together what is wrong.
+// verdict joins the errors.
 func (c *comparison) verdict() error {
 	var all []string
 	for _, name := range c.order {

@@ -67,7 +67,7 @@ func (s *Restore) load() error {
 	return nil
 }
 
-// note reads a section that is no variable.
+// note reads a section that is not a variable.
 func (s *Restore) note(sec image.Section) (err error) {
 	order := byteOrder(s.r.Meta().BigEndian)
 	var p []byte
@@ -120,7 +120,7 @@ func (c *claims) Unclaimed() []string {
 	return left
 }
 
-// claim notes that the program has a variable.
+// claim records that the program has a variable.
 func (c *claims) claim(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

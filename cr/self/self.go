@@ -49,10 +49,10 @@
 //
 // # Slices
 //
-// A slice comes back with its length. Its memory is reused if its capacity suffices. For a slice within another
-// value its present length must suffice, so that rows cut from one array stay rows of it. Otherwise variables
-// that share memory when they are saved do not share it after a restart. A program that wants this makes them
-// share it before it registers them. Maps are made anew.
+// A slice comes back with its length. Its memory is reused if its capacity suffices. For a slice
+// within another value its present length must suffice, so that rows cut from one array stay rows
+// of it. Otherwise variables that share memory when they are saved do not share it after a restart.
+// A program that wants this makes them share it before it registers them. Maps are made again.
 //
 // # Another number of ranks
 //

@@ -73,7 +73,7 @@ func (c *Catalogue) Claim(job string, by Claimant) (*Claim, error) {
 		return nil, err
 	}
 	path := filepath.Join(c.JobDir(job), claimPrefix+uuid.NewString()+claimSuffix)
-	for range 10 { // a folder with nothing in it may just be removed by whoever sweeps
+	for range 10 { // a sweep may be removing an empty folder
 		if err = os.MkdirAll(c.JobDir(job), 0o700); err == nil {
 			// Another head that looks meanwhile must not find half a claim.
 			if err = os.WriteFile(path+partSuffix, data, 0o600); err == nil {
@@ -109,7 +109,8 @@ func (c *Claim) Touch() error {
 	return err
 }
 
-// Hold says that the job is this head's alone. It is called when a Contest is won, or where nobody else can know of the job.
+// Hold says that the job is this head's alone. It is called when a Contest is won, or if no other
+// head can know the job.
 func (c *Claim) Hold() error {
 	if err := c.mark(heldSuffix); err != nil {
 		return err
@@ -226,7 +227,8 @@ func read(path string) (*OtherClaim, error) {
 // claimLimit is more than a claim needs.
 const claimLimit = 64 << 10
 
-// readClaim reads the file of a claim. In the folder of a job that the user trusts it may be somebody else's; it says no more than that a job runs.
+// readClaim reads the file of a claim. In the folder of a job that the user trusts it may be
+// another user's; it says no more than that a job runs.
 func readClaim(path string) ([]byte, error) {
 	f, err := owned.OpenTrusted(path)
 	if err != nil {

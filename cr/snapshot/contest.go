@@ -15,9 +15,10 @@ import (
 //	  one is not held yet   the smaller name goes on and looks again, the larger one withdraws
 //	  none              hold
 //
-// Of two heads at least one sees the other's claim, since each has made its own before it looks. So the one that saw nobody holds the
-// job, and the other waits until it has seen that, or withdraws. A claim stays under its one name for as long as it lives: while a folder
-// is listed, a file that is renamed may be missed.
+// Of two heads at least one sees the other's claim, since each has made its own before it looks. So
+// the one that saw no other holds the job, and the other waits until it has seen that, or
+// withdraws. A claim stays under its one name for as long as it lives: while a folder is listed, a
+// file that is renamed may be missed.
 type Contest struct {
 	own  *Claim // nil: the folder can only be read, so others do not see that this head wants the job
 	c    *Catalogue
@@ -38,7 +39,7 @@ type sighting struct {
 type Round struct {
 	Rivals []OtherClaim  // claims of others who have the job
 	Dying  []OtherClaim  // who had it, and is not heard any more
-	Wait   time.Duration // look again then; 0 without Rivals: nobody has it
+	Wait   time.Duration // look again then; 0 without Rivals: no head has it
 	Left   time.Duration // when all of Dying are certain to have ended
 }
 
@@ -148,8 +149,8 @@ func (t *Contest) mayWin(o *OtherClaim, now time.Time) bool {
 	return t.own != nil && filepath.Base(t.own.path) < filepath.Base(o.Path) && now.Sub(t.seen[o.Path].first) < 2*time.Minute
 }
 
-// Win looks until the claim is the only one, and holds it then. If others have the job, and still do after await, it returns one of them.
-// tell is told when a head has to be outlived.
+// Win looks until the claim is the only one, and holds it then. If others have the job, and still
+// do after await, it returns one of them. tell is called when a head has to be outlived.
 func (t *Contest) Win(await time.Duration, tell func(o OtherClaim, left time.Duration)) (rival *OtherClaim, err error) {
 	for began, told := time.Now(), false; ; {
 		r, err := t.Look(time.Now())

@@ -115,8 +115,8 @@ type Copying struct {
 //	Commit:  a store that all nodes see is looked at: all images are there, with their sizes;
 //	         the schema is written anew, with one copy more
 //
-// A crash before the last step leaves a set that no schema names. Another try goes on with it, and Sweep removes it
-// when nobody holds the snapshot.
+// A crash before the last step leaves a set that no schema names. Another try goes on with it, and
+// Sweep removes it when no process holds the snapshot.
 func (c *Catalogue) Copy(s *Snapshot, to Place, nodes []string) (*Copying, error) {
 	p, err := c.copyTo(s, to, nodes)
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *Copying) commit() (*Snapshot, error) {
 		if err := st.Commit(context.Background(), set); err != nil {
 			return nil, explain(err)
 		}
-		// Who has written them may have seen another folder of this name.
+		// Their writer may have seen another folder of this name.
 		if err := checkSet(st, set, p.at.Place(), p.s.Schema.Images); err != nil {
 			return nil, err
 		}
@@ -287,9 +287,10 @@ func removeImages(dir string) error {
 	return errors.Join(append(errs, explain(d.Sync()))...)
 }
 
-// DropCopy removes the copy of a snapshot at a place: its entry first, then its bytes. Without any other copy the
-// snapshot goes. Snapshots that build on it are the caller's care. It reports false if somebody holds the snapshot.
-// What cannot be removed of the bytes is an error, and is swept later.
+// DropCopy removes the copy of a snapshot at a place: its entry first, then its bytes. Without any
+// other copy the snapshot goes. Snapshots that build on it are the caller's care. It reports false
+// if a process holds the snapshot. What cannot be removed of the bytes is an error, and is swept
+// later.
 func (c *Catalogue) DropCopy(s *Snapshot, at Place) (gone bool, err error) {
 	job := s.Schema.Job
 	l, err := lockJob(c.JobDir(job))
@@ -313,7 +314,8 @@ func (c *Catalogue) DropCopy(s *Snapshot, at Place) (gone bool, err error) {
 	return gone, errors.Join(append(p.errs, err, c.removeFar(p.far))...)
 }
 
-// drop removes all copies of a snapshot but some, unless somebody holds it. What lies elsewhere is noted in far.
+// drop removes all but some copies of a snapshot, unless a process holds it. What lies elsewhere is
+// noted in far.
 func (p *pruner) drop(s *Snapshot, stay []Copy) (gone bool, err error) {
 	all := s.Copies()
 	switch {
@@ -353,8 +355,9 @@ func (c *Catalogue) half(job string, seq int, place Place, set string) bool {
 	return err == nil && !slices.ContainsFunc(s.Copies(), func(x Copy) bool { return x.Set == set && (x.Place() == place || !x.InMemory()) })
 }
 
-// removeHalf removes what was left of a copy, unless somebody holds the snapshot: then somebody goes on with it, or may, such as
-// the head whose newest it is. Nobody begins to as long as the lock is held.
+// removeHalf removes the rest of an unfinished copy, unless a process holds the snapshot: then
+// that process may go on with it, such as the head whose newest it is. No process begins to as
+// long as the lock is held.
 func (c *Catalogue) removeHalf(job string, seq int, f far) (gone bool, err error) {
 	l, busy, err := flock(filepath.Join(c.dir(job, seq), lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil || busy {
@@ -367,7 +370,8 @@ func (c *Catalogue) removeHalf(job string, seq int, f far) (gone bool, err error
 	return true, c.removeFar([]far{f})
 }
 
-// sweepBeside removes the images of a copy beside the schema that this does not name, unless somebody holds the snapshot.
+// sweepBeside removes the images of a copy beside the schema that this does not name, unless a
+// process holds the snapshot.
 func (s *Snapshot) sweepBeside() (gone bool, err error) {
 	if _, named := s.Copy(Beside); named {
 		return false, nil

@@ -103,7 +103,7 @@ func tables(p []byte, f func(list bool, table []byte) error) error {
 	return nil
 }
 
-// strict reads TOML without a key that nobody knows.
+// strict reads TOML and refuses unknown keys.
 func strict(p []byte, to any) error {
 	md, err := toml.Decode(string(p), to)
 	if err != nil {

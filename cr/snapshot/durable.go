@@ -12,7 +12,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
-// readIfThere reads a file of a job. One that is missing is the zero value. trust says that it may be anybody's.
+// readIfThere reads a file of a job. One that is missing is the zero value. trust says that it may
+// belong to any user.
 func readIfThere[T any](path string, most int64, trust bool, parse func([]byte) (T, error)) (none T, err error) {
 	b, err := readIn(path, most, trust)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,9 +11,9 @@ import (
 // well. Snapshots of later incarnations have higher numbers, and belong to a job that is not finished.
 const finishedFile = "finished"
 
-// Finish notes that an incarnation has ended well. It took the snapshot, or went on from it and took no other.
-// "latest" no longer means this snapshot or older ones of the job. If the snapshot lies in no job's folder,
-// nothing is noted.
+// Finish records that an incarnation has ended well. It took the snapshot, or went on from it and
+// took no other. "latest" no longer means this snapshot or older ones of the job. If the snapshot
+// lies in no job's folder, nothing is noted.
 func (s *Snapshot) Finish() error {
 	if !s.inPlace() {
 		return nil

@@ -57,8 +57,9 @@ func flockFile(f *os.File, how int) (_ *os.File, busy bool, err error) {
 	return nil, false, fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// lockLimit is how long lockJob waits. Others have the lock for moments, or while they remove many images. One that
-// stands still, such as a gorun on a node that hangs, has it for as long as it does: nobody is to wait for that.
+// lockLimit is how long lockJob waits. Others have the lock for moments, or while they remove many
+// images. One that stands still, such as a gorun on a node that hangs, has it for as long as it
+// does: no process may wait for that.
 const lockLimit = 2 * time.Minute
 
 // lockJob keeps others from giving out numbers and sweeping in the job's folder.
@@ -66,7 +67,8 @@ func lockJob(dir string) (*os.File, error) { return lockWithin(dir, lockLimit) }
 
 var errHeld = errors.New("another gorun has its lock")
 
-// lockWithin is lockJob with another limit. A folder of another user, who may have the lock for ever, is refused.
+// lockWithin is lockJob with another limit. A folder of another user, who may hold the lock without
+// end, is refused.
 func lockWithin(dir string, limit time.Duration) (*os.File, error) {
 	const first, last = time.Millisecond, 50 * time.Millisecond
 	d, err := owned.OpenFolder(dir)

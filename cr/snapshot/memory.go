@@ -8,8 +8,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
-// Images in the memory of nodes end with their job. Its head removes their entries at the end. One that is killed cannot, so
-// every sweep does: the head of a running job holds each snapshot that it has in memory. What nobody holds is of a job that is over.
+// Images in the memory of nodes end with their job. Its head removes their entries at the end. One
+// that is killed cannot, so every sweep does: the head of a running job holds each snapshot that it
+// has in memory. A set without a hold belongs to a job that is over.
 
 // InMemory reports whether the copy is in the memory of the nodes of a job, which alone can read it.
 func (c Copy) InMemory() bool { return c.Store == store.KindMem }
@@ -39,7 +40,7 @@ func (c *Catalogue) sweepCopies(job string) (gone []string, err error) {
 		return nil, err
 	}
 	defer l.Close()
-	all, _ := c.List(job) // what cannot be read is told by who reads it
+	all, _ := c.List(job) // its reader reports what cannot be read
 	p := &pruner{c: c}    // of far there is nothing left
 	for _, s := range slices.Backward(all) {
 		stay := slices.DeleteFunc(s.Copies(), Copy.InMemory)

@@ -17,7 +17,8 @@ import (
 // ErrForeign says that another user could have written a snapshot.
 var ErrForeign = owned.ErrForeign
 
-// Trust has the catalogue read what belongs to others, because the user said so. It neither writes to that nor removes it.
+// Trust makes the catalogue read what belongs to others, because the user said so. It neither
+// writes to that nor removes it.
 func (c *Catalogue) Trust() { c.trust = true }
 
 // Own reports whether the folder of the snapshot's job is this user's: only there anything is noted, added and removed.
@@ -35,7 +36,7 @@ func (c *Catalogue) Others() (map[string]int, error) {
 	return others, err
 }
 
-// openIn opens a file of a catalogue: trust says that it may be anybody's.
+// openIn opens a file of a catalogue: trust says that it may belong to any user.
 func openIn(path string, trust bool) (*os.File, error) {
 	if trust {
 		return owned.OpenTrusted(path)

@@ -89,7 +89,7 @@ func (c *Catalogue) begin(job string, place Place, nodes []string, want int) (*P
 	return p, nil
 }
 
-// beginFolder holds the job's lock, so nobody sweeps the folder before it is locked.
+// beginFolder holds the job's lock, so the folder is not swept before it is locked.
 func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want int) (*Pending, error) {
 	dir := c.JobDir(job)
 	l, err := lockJob(dir)
@@ -153,8 +153,8 @@ func (c *Catalogue) beginFolder(job string, place Place, nodes []string, want in
 	return p, nil
 }
 
-// highest returns the highest number ever given out. The file says it, and so do the folders if somebody has
-// removed the file.
+// highest returns the highest number ever given out. The file says it, and so do the folders if the
+// file was removed.
 func (c *Catalogue) highest(job string) (int, error) {
 	high := 0
 	b, err := readIn(filepath.Join(c.JobDir(job), sequenceFile), maxSequence, false)
@@ -256,7 +256,7 @@ func (p *Pending) checkImages(s *Schema) error {
 		return fmt.Errorf("%w: kept is %s, the schema names %s", ErrProgram, p.digest, s.Program.Digest)
 	}
 	if !p.images.Shared() {
-		return nil // who has written an image has seen it whole and durable
+		return nil // the writer of an image has seen it whole and durable
 	}
 	if p.place != (Place{}) {
 		return checkSet(p.images, p.set, p.place, s.Images)

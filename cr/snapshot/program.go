@@ -163,7 +163,7 @@ func (k *keeper) install(part *os.File) (*os.File, error) {
 	if err := unix.Flock(int(part.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return lockProgram(path) // opened for reading: nobody can run what is open for writing
+	return lockProgram(path) // opened for reading: a file that is open for writing cannot be run
 }
 
 // isWhole tells whether f is the kept program. It reads the file once, and again only after a change: a job
@@ -322,9 +322,9 @@ func (c *Catalogue) sweepPrograms(job string) (gone []string, err error) {
 	return gone, errors.Join(errs...)
 }
 
-// removeUnless removes a program unless it is needed or somebody has locked it. It asks twice whether it is
-// needed. The first time keeps it from locking a program that may be used. The second time is for a user that
-// has committed a snapshot and died meanwhile.
+// removeUnless removes a program unless it is needed or locked. It asks twice whether it is needed.
+// The first time keeps it from locking a program that may be used. The second time is for a user
+// that has committed a snapshot and died meanwhile.
 func removeUnless(path string, needed func() bool) (stays bool, err error) {
 	if needed() {
 		return true, nil

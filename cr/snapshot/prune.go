@@ -32,11 +32,12 @@ type Dropped struct {
 	Place Place
 }
 
-// Prune removes the snapshots of a job except the newest keep, which must be at least 1. Where snapshots have copies in
-// several places, the newest keep of each place stay there, so one in a weak place never costs one in a strong one. A snapshot also stays
-// if somebody holds it, if one that stays builds on it, or if its schema cannot be read. The error names the
-// latter. The newest intact one stays as well: Prune reads snapshots, the newest first, until one verifies. If
-// none does, nothing is removed.
+// Prune removes the snapshots of a job except the newest keep, which must be at least 1. Where
+// snapshots have copies in several places, the newest keep of each place stay there, so one in a
+// weak place never costs one in a strong one. A snapshot also stays if a process holds it, if one
+// that stays builds on it, or if its schema cannot be read. The error names the latter. The newest
+// intact one stays as well: Prune reads snapshots, the newest first, until one verifies. If none
+// does, nothing is removed.
 func (c *Catalogue) Prune(job string, keep int) (Pruned, error) {
 	return c.prune(job, keepN(keep), verifyLasting)
 }
@@ -273,9 +274,9 @@ func (p *pruner) owns(s *Snapshot, c Copy) bool {
 	return err == nil && c.Set == stores.set(s.Schema.Job, c.Place(), s.Schema.Sequence)
 }
 
-// removeUnlessHeld removes a snapshot's folder, unless somebody writes or uses it. It looks again whether it is
-// such a folder: its writer may have committed and died before the lock was taken. The caller holds the job's
-// lock.
+// removeUnlessHeld removes a snapshot's folder, unless a process writes or uses it. It looks again
+// whether it is such a folder: its writer may have committed and died before the lock was taken.
+// The caller holds the job's lock.
 func removeUnlessHeld(dir string, such func(dir string) bool) (busy bool, err error) {
 	f, busy, err := flock(filepath.Join(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if busy || err != nil {

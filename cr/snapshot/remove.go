@@ -14,9 +14,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
-// Remove removes all snapshots of a job, whole or not, the programs kept for them, and the job's folder. If
-// somebody writes or holds one, nothing is removed: ErrInUse. Files that are not the catalogue's stay, and are
-// an error.
+// Remove removes all snapshots of a job, whole or not, the programs kept for them, and the job's
+// folder. If a process writes or holds one, nothing is removed: ErrInUse. Files that are not the
+// catalogue's stay, and are an error.
 func (c *Catalogue) Remove(job string) error {
 	if err := c.remove(job); err != nil {
 		return fmt.Errorf("remove job %s: %w", job, err)
@@ -42,7 +42,7 @@ func (c *Catalogue) remove(job string) error {
 	var sets []far
 	for _, at := range stores.Places {
 		if _, err := c.at(at.Place, stores.Nodes); err != nil {
-			return err // nobody would know of it any more
+			return err // it would be known nowhere any more
 		}
 		sets = append(sets, far{at.Place, stores.sets(job, at.Place), stores.Nodes})
 	}

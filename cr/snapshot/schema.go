@@ -47,11 +47,12 @@
 //
 // # Copies
 //
-// A snapshot has one copy of its images or several, in different places: weak ones that are taken often, and strong ones
-// that are made of them behind the program (Catalogue.Copy). It is whole as soon as the first is. The schema names all.
-// To add one it is written anew, when the copy is whole and durable. To remove one it is written anew first. So a
-// copy that is named is whole, whatever crashes. Each image is read of whichever copy has it good: all have the same
-// digest. A snapshot without a copy is removed. Prune counts the copies of each place on their own, so newer copies in
+// A snapshot has one copy of its images or several, in different places: weak ones that are taken
+// often, and strong ones that are made of them behind the program (Catalogue.Copy). It is whole as
+// soon as the first is. The schema names all. To add one it is rewritten, when the copy is whole
+// and durable. To remove one it is rewritten first. So a copy that is named is whole after any
+// crash. Each image is read of whichever copy has it good: all have the same digest. A snapshot
+// without a copy is removed. Prune counts the copies of each place on their own, so newer copies in
 // one place never cost the last ones of another.
 //
 // A copy of a job's folder shares the images with the original: it may be restarted, and removing from it removes

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// Unfinished is Candidates for the newest snapshot of those jobs that have not ended well since and that fit.
-// fits is asked about the newest schema of each job that can be read. Without any the error is an ErrNotFound.
-// doubtful says which jobs cannot be read at all, so that nobody knows whether they fit.
+// Unfinished is Candidates for the newest snapshot of those jobs that have not ended well since and
+// that fit. fits is asked about the newest schema of each job that can be read. Without any the
+// error is an ErrNotFound. doubtful says which jobs cannot be read at all, so that it is unknown
+// whether they fit.
 func (c *Catalogue) Unfinished(fits func(*Schema) bool) (all []*Snapshot, passed, doubtful []error, err error) {
 	jobs, err := c.Jobs()
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/owned"
 )
 
-// Dir is a folder that all nodes see: ROOT/<set>/<piece>. Its pieces are files, written and read as files are. ROOT may be anybody's, such as a
-// folder in common; what is below is this user's own, or is refused.
+// Dir is a folder that all nodes see: ROOT/<set>/<piece>. Its pieces are files, written and read as
+// files are. ROOT may belong to any user, such as a shared folder; what is below is this user's
+// own, or is refused.
 type Dir struct {
 	root  string
 	trust bool

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Slot is a Writer of a file that is there and stays there: memory (memfd, tmpfs) that is used again. Fresh pages cost
-// several times what those cost that are there, so a slot is written over and cut at the end, and never made anew. Its
-// pages are mapped, because a copy to them is faster than write(2).
+// Slot is a Writer of a file that is there and stays there: memory (memfd, tmpfs) that is used
+// again. Fresh pages cost several times what those cost that are there, so a slot is overwritten
+// and cut at the end, and never replaced. Its pages are mapped, because a copy to them is faster
+// than write(2).
 //
 // The file has no name to be given up to Commit: whoever has lent the slot knows whether its content counts. It lends
 // it to one Writer at a time.
@@ -146,7 +147,7 @@ func (s *Slot) Commit(size int64) error {
 	return err
 }
 
-// Abort ends the writing. What the file has then is nothing that anybody can rely on.
+// Abort ends the writing. The content of the file is undefined then.
 func (s *Slot) Abort() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *Slot) Abort() error {
 	return errors.Join(s.unmap(), s.f.Close())
 }
 
-// unmap ends the use of the memory. The slot is locked, so nobody writes.
+// unmap ends the use of the memory. The slot is locked, so no process writes.
 func (s *Slot) unmap() error {
 	s.closed = true
 	parts := s.parts

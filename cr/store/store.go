@@ -17,8 +17,8 @@
 //
 // # What is atomic, what is durable
 //
-//   - A piece is whole or absent. Until its Commit nobody finds it by Open, Stat or List. A writer that dies
-//     leaves nothing but a leftover, which goes with its set.
+//   - A piece is whole or absent. Until its Commit it is not found by Open, Stat or List. A writer
+//     that dies leaves nothing but a leftover, which goes with its set.
 //   - A piece that Commit has made is durable. Its name is so only after Commit of its set. This is one call for
 //     all pieces, because it costs a wait for the disk.
 //   - A set has no state of its own. Whether it belongs to a snapshot, is being written or was left by a crash
@@ -27,10 +27,11 @@
 //
 // # Who calls what
 //
-// A store is safe for concurrent use, also by several processes. A Writer's WriteAt is, too. Begin, Create and
-// Commit are for the job that owns the set. Remove is for who holds the lock of the set's job in the catalogue.
-// Anybody may read. What is read of another node is checked on arrival by the sums of the stream; whether it is
-// the right image is checked by its digest, which the schema has.
+// A store is safe for concurrent use, also by several processes. A Writer's WriteAt is, too. Begin,
+// Create and Commit are for the job that owns the set. Remove is for who holds the lock of the
+// set's job in the catalogue. Any process may read. What is read of another node is checked on
+// arrival by the sums of the stream; whether it is the right image is checked by its digest, which
+// the schema has.
 //
 // # Kinds
 //
@@ -67,8 +68,9 @@ type Store interface {
 	Create(ctx context.Context, set, piece string, opt Options) (Writer, error)
 	// Commit makes the names of all pieces durable that this process has created in the set.
 	Commit(ctx context.Context, set string) error
-	// Remove removes a set, or all sets whose names begin with this one and an element more. What is not there
-	// is no error. What cannot be removed is an error that names it; the rest is removed.
+	// Remove removes a set, or all sets whose names begin with this one and an element more. A
+	// missing piece is not an error. What cannot be removed is an error that names it; the rest is
+	// removed.
 	Remove(ctx context.Context, set string) error
 }
 
@@ -130,8 +132,8 @@ type Pather interface {
 	Path(set, piece string) (string, error)
 }
 
-// Lender is what a Store has besides if pieces are written into slots. A program that knows of files only writes its piece
-// by Slot to a path that it is lent.
+// Lender is what a Store has besides if pieces are written into slots. A program that can only use
+// files writes its piece by Slot to a path that it is lent.
 type Lender interface {
 	// Lend lends a slot for a piece of a set that was begun.
 	Lend(ctx context.Context, set, piece string, opt Options) (Lent, error)

@@ -79,14 +79,15 @@ type Merger interface {
 // Mover is an Imager whose processes can move: of a rank two exist for a while, the one that was imaged, which
 // stands, and the one that was made of its image.
 type Mover interface {
-	// Moves does nothing. Who has it knows FilesStand, and images that build on one made while the process ran.
+	// Moves does nothing. A back-end that has it handles FilesStand, and images that build on one
+	// made while the process ran.
 	Moves()
 }
 
 // Tunable is an Imager with parameters, which come with those of the job. Their names begin with its own and a dot.
 type Tunable interface {
 	Parameters() []Parameter
-	// CheckParams says what is wrong with those of a job; it ignores what others are for.
+	// CheckParams returns an error if those of a job are invalid; it ignores what others are for.
 	CheckParams(given map[string]string) error
 }
 
@@ -192,8 +193,8 @@ type Restored struct {
 	// Extensions are those of the processor's instructions that the image needs.
 	Extensions []string
 
-	// Cut, if there is one, cuts the files that this rank cuts for all who share them. It is called before any rank
-	// of the job goes.
+	// Cut, if there is one, cuts the files that this rank cuts for all ranks that share them. It is
+	// called before any rank of the job goes.
 	Cut func() error
 	// Go lets it go; after an error nothing of it is left. End ends and reaps it.
 	// One of them is called.
@@ -219,7 +220,7 @@ const (
 	// FilesCopy goes on in a copy of the file, of the length that it had, and leaves
 	// the file alone.
 	FilesCopy FilesPolicy = "copy"
-	// FilesKeep goes on in the file as it is, whatever its length and whoever writes it.
+	// FilesKeep goes on in the file as it is, with any length and other writers.
 	FilesKeep FilesPolicy = "keep"
 	// FilesStand is for a rank that moves, and no choice of the user's. The process that was imaged still stands, and
 	// may have its files locked. The file is neither cut nor locked; a file that is missing or shorter is an error.

@@ -22,8 +22,8 @@ func (d *device) present() (*process, error) {
 	return d.p, nil
 }
 
-// Pause has the process finish what it has taken, and take no more. If ctx ends first, the device goes on, and the error tells what
-// it was waiting for.
+// Pause makes the process finish the commands that it has taken, and take no more. If ctx ends
+// first, the device goes on, and the error tells what it was waiting for.
 func (d *device) Pause(ctx context.Context) error {
 	d.moving.Lock()
 	defer d.moving.Unlock()
@@ -60,7 +60,8 @@ func numbers(ms []provider.Memory) (skip []uint64) {
 // OnCapture has valid called when the agent of this rank captures the device with it.
 func (d *device) OnCapture(valid func() []provider.Memory) { d.valid.Store(&valid) }
 
-// skips are the memories that such a capture may leave out. They are not to be left out of a ring that has commands which nobody has taken.
+// skips are the memories that such a capture may leave out. They must not be left out of a ring
+// that has commands which were not taken.
 func (d *device) skips() []uint64 {
 	if valid := d.valid.Load(); valid != nil {
 		return numbers((*valid)())
@@ -68,8 +69,9 @@ func (d *device) skips() []uint64 {
 	return nil
 }
 
-// Capture has the paused process write what is on the device to a file, but for the memories to be skipped, which are zero when they
-// are restored. With end the process ends then. wait returns when the file is whole.
+// Capture makes the paused process write the device's memory to a file, except the memories to be
+// skipped, which are zero after a restore. With end the process ends then. wait returns when the
+// file is whole.
 func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait func(context.Context) error, err error) {
 	d.moving.Lock()
 	defer d.moving.Unlock()
@@ -87,7 +89,8 @@ func (d *device) Capture(path string, end bool, skip []provider.Memory) (wait fu
 	return func(ctx context.Context) error { return d.captured(ctx, p, attempt, end) }, nil
 }
 
-// captured waits for the end of a capture. One that fails, or for which nobody waits any more, is discarded, and the device goes on.
+// captured waits for the end of a capture. A capture that fails, or is not waited for any more, is
+// discarded, and the device goes on.
 func (d *device) captured(ctx context.Context, p *process, attempt uint32, end bool) error {
 	d.moving.Lock()
 	defer d.moving.Unlock()
@@ -122,7 +125,8 @@ func (d *device) stays(p *process) {
 	}
 }
 
-// GiveUp makes a device lost that is swapped out and cannot be restored: whoever waits for it is told why.
+// GiveUp makes a device lost that is swapped out and cannot be restored: the waiting caller gets
+// the reason.
 func (d *device) GiveUp(why error) {
 	err := fmt.Errorf("device %s: %w: %w", d.id(), provider.ErrLost, why)
 	d.lost.CompareAndSwap(nil, &err)

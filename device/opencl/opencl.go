@@ -3,8 +3,8 @@
 // commands and room for data in transit (see internal/offload); arrays stay in the program's own memory. So the program stays
 // static Go, and what kills the process kills no rank: its events return provider.ErrLost. Programs use package device.
 //
-// The command gorun-device is a module of its own. It is looked for at GORUN_DEVICE_SERVER, beside the program, and in PATH. Where it is not
-// found there are no such devices.
+// The command gorun-device is a module of its own. It is looked for at GORUN_DEVICE_SERVER, beside
+// the program, and in PATH. If it is not found there are no such devices.
 //
 // Under gorun the agent of the rank starts the process and has its socket (see offload.Host): a rank has nothing of it but the memory that they share, so whole-process images
 // hold it. Without gorun, or before mpi.Init, the process is a child of the program.

@@ -94,12 +94,13 @@ func (p *process) greets(a offload.Answer) (provider.Info, error) {
 	return info(*a.Info), nil
 }
 
-// Heard takes an answer. A second greeting is that of a process which has taken this one's place while nobody here looked.
+// Heard takes an answer. A second greeting comes from a process that has replaced this one
+// unnoticed.
 func (p *process) Heard(a offload.Answer, pid int) {
 	if a.Op != offload.Hello {
 		select {
 		case p.answers <- a:
-		default: // nobody has asked for so many
+		default: // more than was asked for
 		}
 		return
 	}
@@ -111,7 +112,7 @@ func (p *process) Heard(a offload.Answer, pid int) {
 	}
 }
 
-// Gone is called when the process has ended, and again by who is asked for it after that.
+// Gone is called when the process has ended, and again for each later request.
 func (p *process) Gone(how string) {
 	p.over.Do(func() {
 		p.how = how

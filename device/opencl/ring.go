@@ -75,7 +75,7 @@ func (d *device) share(fd int) error {
 	return nil
 }
 
-// ended is called when a process has. If nobody has told it to, the device is lost.
+// ended is called when a process has. If it was not told to, the device is lost.
 func (d *device) ended(p *process) {
 	if p.ending.Load() {
 		return

@@ -59,14 +59,15 @@ type Answer struct {
 	Need    int64  `json:"need,omitempty"`    // room: bytes with which it can go on
 }
 
-// Begun is the Op of the packet that says that the process is there, and has yet to open its device. A process that nobody waits for may leave it out.
+// Begun is the Op of the packet that says that the process is there, and has yet to open its
+// device. A process that is not waited for may leave it out.
 const Begun = "begun"
 
 // Hello is the Op of the first Answer: the device is open, or cannot be.
 const Hello = "hello"
 
-// Room is the Op of an Answer that nobody has ordered, of a process that shares its device with others: it uses less memory than it may (Memory), or waits
-// until it may use more (Need).
+// Room is the Op of an Answer without an order, from a process that shares its device with others:
+// it uses less memory than it may (Memory), or waits until it may use more (Need).
 const Room = "room"
 
 // MaxPacket is the size of the largest packet, in bytes.

@@ -9,7 +9,7 @@ import (
 // A device is known by its ID, "cuda:0": the library that drives it, and its number among the library's. People may leave the library out
 // where it follows from what they speak of.
 
-// CheckName refuses what is no ID of a device, and no number of one.
+// CheckName refuses a name that is neither the ID nor the number of a device.
 func CheckName(name string) error {
 	library, number, ok := strings.Cut(name, ":")
 	if !ok {
@@ -21,7 +21,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckDevice refuses what is no device that gorun moves, too.
+// CheckDevice also refuses devices that gorun does not move.
 func CheckDevice(name string) error {
 	if CheckName(name) != nil || strings.HasPrefix(name, "cpu:") {
 		return fmt.Errorf("%q is no ID of a device that is moved, as opencl:0, cuda:0 or 0; gorun devices lists them", name)

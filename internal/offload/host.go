@@ -12,7 +12,8 @@ import (
 // has no child and no socket that an image of it could not hold, and the agent can pause them with the rank. The rank speaks to the agent in wishes, the agent
 // to the rank in news, about a process by a number that the rank has chosen.
 
-// Wish is what a rank asks of its agent. Wishes are numbered from 1. A rank that was restored repeats those that nobody has answered.
+// Wish is what a rank asks of its agent. Wishes are numbered from 1. A restored rank repeats those
+// without an answer.
 type Wish struct {
 	Number uint64 `json:"number"`
 	Start  *Start `json:"start,omitempty"` // start a process; answered by News.Answer with Hello, or Gone

@@ -41,9 +41,11 @@
 //
 // # Sleeping
 //
-// A waiter polls for a while, first without and then with yields, then stores 1 in its sleep word, polls once more, and sleeps by FUTEX_WAIT:
-// the process, which is one, on its sleep word; the rank, where many may wait, on the low half of done. Whoever has moved
-// a counter swaps the other's sleep word with 0, and wakes all if it was 1. So no wake is lost: what the sleeper has seen has changed by then.
+// A waiter polls for a while, first without and then with yields, then stores 1 in its sleep word,
+// polls once more, and sleeps by FUTEX_WAIT: the process, which is one, on its sleep word; the
+// rank, where many may wait, on the low half of done. The side that has moved a counter swaps the
+// other's sleep word with 0, and wakes all if it was 1. So no wake is lost: what the sleeper has
+// seen has changed by then.
 //
 // # Packages
 //

@@ -27,8 +27,8 @@ func OpenLimit(value string) (time.Duration, error) {
 // Beginning is the wait for the first word of a process.
 type Beginning struct{ t *time.Timer }
 
-// Begins has late called, with the reason, unless the process of a device and a gorun-device has begun within the limit. What is wrong with the value of
-// EnvOpen is told by the process.
+// Begins has late called, with the reason, unless the process of a device and a gorun-device has
+// begun within the limit. The process reports a fault in the value of EnvOpen.
 func Begins(value, device, server string, pid int, late func(why string)) *Beginning {
 	limit, _ := OpenLimit(value)
 	if limit == 0 {

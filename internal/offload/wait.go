@@ -17,7 +17,7 @@ const (
 	futexWake     = 1
 	everybody     = 1 << 30
 	sleeping      = 1
-	longestSleep  = 100 * time.Millisecond // a sleeper then looks at what has no waker, as a lost process
+	longestSleep  = 100 * time.Millisecond // a sleeper then checks events without a waker, such as a lost process
 	looks         = 10_000                 // how often a waiter looks without a yield, if that pays: some microseconds
 	mostLuck      = 16                     // how long it goes on after it has paid
 	badLuck       = -100                   // for how many waits it is not tried

@@ -24,7 +24,7 @@ const (
 )
 
 // Keep is the life of a pod whose index is not 0; it returns the process's exit status. It calls
-// home until the head answers, is the keeper of its node, and begins anew when the head is lost or
+// home until the head answers, is the keeper of its node, and starts over when the head is lost or
 // the job has not ended well. It ends when the job has ended well, and by a signal.
 func (p *Pod) Keep(stderr io.Writer) int {
 	say := func(format string, args ...any) {
@@ -53,8 +53,8 @@ func (p *Pod) Keep(stderr io.Writer) int {
 	}
 }
 
-// after says how the life of a keeper has ended. If the pod is to wait for another head, the process
-// begins anew, without the lease of the old one.
+// after says how the life of a keeper has ended. If the pod is to wait for another head, the
+// process starts over, without the lease of the old one.
 func (p *Pod) after(err error, say func(string, ...any)) int {
 	switch {
 	case err == nil:

@@ -16,16 +16,17 @@
 //	GORUN_NODES           how many pods there are
 //	GORUN_SLOTS           how many ranks each has room for; without it, one for each CPU
 //	GORUN_TOKEN_FILE      the file with the Secret, at least 32 bytes
-//	GORUN_TOKEN           the Secret itself, where it cannot be a file: whoever may see the pod sees it
+//	GORUN_TOKEN           the Secret itself, where it cannot be a file: every user who may see the pod sees it
 //
 // Without GORUN_HEAD a pod is a machine of its own. Two Secrets, or none, are refused.
 //
 // # Lives of pods
 //
-// A keeper that has lost its head calls again: the pod that replaces pod 0 finds the others waiting. A
-// keeper ends, with status 0, when the job has ended well. A pod that replaces another calls as
-// the same node. The head lets it in when the old one is fenced. Whatever lives twice for a while,
-// on a node that the cluster does not hear: the lease of one is over before the other has one.
+// A keeper that has lost its head calls again: the pod that replaces pod 0 finds the others
+// waiting. A keeper ends, with status 0, when the job has ended well. A pod that replaces another
+// calls as the same node. The head lets it in when the old one is fenced. If two pods live at the
+// same time, one of them on a node that the cluster does not hear: the lease of one is over before
+// the other has one.
 package kube
 
 import (

@@ -14,10 +14,10 @@
 //	                      the end of one task, or a node, ends no other
 //	-u                    output is passed on at once: the keeper's first word has no end of buffer
 //
-// The script is that of launcher.Remote: gorun need not be on the nodes. No ssh and no key is needed.
-// The ticket goes over srun's standard input, which Slurm carries within its own, authenticated
-// connections; Slurm does not encrypt them (see its TLS plugins), so whoever reads the network
-// between the nodes could read it.
+// The script is that of launcher.Remote: gorun need not be on the nodes. No ssh and no key is
+// needed. The ticket goes over srun's standard input, which Slurm carries within its own,
+// authenticated connections; Slurm does not encrypt them (see its TLS plugins), so anyone who can
+// read the network between the nodes could read it.
 package slurm
 
 import (

@@ -257,7 +257,7 @@ func (d *Device) arrived(p *packet) {
 		if q.connected() && q.peerCookie == p.Cookie {
 			q.fail(provider.RetryExceeded, false)
 		}
-	case q.cookie == p.Cookie: // others are for nobody, or of nobody
+	case q.cookie == p.Cookie: // others have no receiver or sender here
 		q.arrived(p)
 	}
 }
@@ -297,7 +297,7 @@ func (d *Device) transmit(to *peer, p *packet, segments []provider.Segment) outc
 	return out
 }
 
-// lose notes that a peer is dead.
+// lose records that a peer is dead.
 func (d *Device) lose(p *peer) {
 	if !p.lost {
 		p.lost = true

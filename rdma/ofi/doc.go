@@ -42,8 +42,10 @@
 //
 // # Peers that are gone
 //
-// Libfabric's providers tell of a dead peer late or never. Each device has a socket besides, for UDP or, with shm, in the abstract Unix namespace. A device that has waited for a second
-// sends an empty datagram there. If the kernel says that nobody is there, the pair is Failed with RetryExceeded. A machine that is gone is noticed only if the network or libfabric says so.
+// Libfabric's providers tell of a dead peer late or never. Each device has a socket besides, for
+// UDP or, with shm, in the abstract Unix namespace. A device that has waited for a second sends an
+// empty datagram there. If the kernel reports that no process is there, the pair is Failed with
+// RetryExceeded. A machine that is gone is noticed only if the network or libfabric says so.
 // udp;ofi_rxd itself gives up a peer that has not polled for some minutes.
 //
 // # Processes

@@ -184,7 +184,7 @@ func (f *endpoint) unregister(m memory) {
 	purego.SyscallN(function(m.mr, callClose), m.mr)
 }
 
-// outcome is what became of an operation that was handed to libfabric.
+// outcome is the result of an operation that was handed to libfabric.
 type outcome int
 
 const (

@@ -240,7 +240,7 @@ func (p *pair) transmit(segments []provider.Segment) outcome {
 	return out
 }
 
-// tell sends what has no bytes. It reports whether all is sent.
+// tell sends a packet without bytes. It reports whether all is sent.
 func (p *pair) tell(now bool) bool {
 	if p.peer == nil || p.peer.lost {
 		return true

@@ -127,7 +127,7 @@ func (p *peer) alive() bool {
 		}
 		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
-			return true // for want of descriptors
+			return true // because no descriptors are left
 		}
 		if err := unix.Connect(fd, p.pulse); err != nil {
 			unix.Close(fd)
@@ -146,7 +146,7 @@ func (p *peer) close() {
 	}
 }
 
-// lookAfterPeers looks whether those are alive that owe something for a second.
+// lookAfterPeers checks whether peers that have owed an answer for a second are alive.
 func (d *Device) lookAfterPeers() {
 	at := now()
 	for _, q := range d.pairs {

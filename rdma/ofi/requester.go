@@ -145,7 +145,7 @@ func (p *pair) acknowledged(n uint64) {
 	}
 }
 
-// settle completes what is over.
+// settle completes the requests that are over.
 func (p *pair) settle() {
 	for p.state == provider.ReadyToSend && p.sent > 0 {
 		r := p.sends[0]
@@ -196,7 +196,8 @@ func (p *pair) replied(d *packet) {
 	r.answered = true
 }
 
-// refused hears that the peer did not allow a request. Those before it are over, but for Reads whose bytes are on their way.
+// refused hears that the peer did not allow a request. Those before it are over, except Reads whose
+// bytes are on their way.
 func (p *pair) refused(d *packet) {
 	if p.why == provider.Success && d.Status != provider.Success {
 		p.refusal, p.why = d.Number, d.Status

@@ -83,7 +83,8 @@ type coordinator struct {
 	text  string
 }
 
-// conn is a member's connection. What is sent waits in a queue: a member that stands still holds nobody up.
+// conn is a member's connection. What is sent waits in a queue: a member that stands still does not
+// hold up others.
 type conn struct {
 	net.Conn
 	out  chan note
@@ -119,7 +120,7 @@ func newConn(c net.Conn) *conn {
 	return &conn{Conn: c, out: make(chan note, 1024), quit: make(chan struct{})}
 }
 
-// post queues a note. Whoever has let so many pile up is given up.
+// post queues a note. A member that has let so many pile up is given up.
 func (c *conn) post(n note) {
 	select {
 	case c.out <- n:

@@ -143,7 +143,7 @@ func (m *membership) uses(node string) bool {
 	return false
 }
 
-// leaves notes that the function of a member has ended.
+// leaves records that the function of a member has ended.
 func (m *membership) leaves(id int, l leave) []any {
 	who := m.members[id]
 	if who == nil || who.rank < 0 || l.Life != m.life || m.over || slices.Contains(m.ranks, -1) {
@@ -179,7 +179,7 @@ func (m *membership) noSpare(life uint32) []any {
 	return []any{tellOver{fmt.Sprintf("no spare for rank %s: start more members than ranks", strings.Join(lost, ", "))}}
 }
 
-// noCause says that a function has failed and nobody was lost.
+// noCause says that a function has failed and no member was lost.
 func (m *membership) noCause(life uint32) []any {
 	if life != m.life || m.over || m.failed == nil {
 		return nil
@@ -188,7 +188,7 @@ func (m *membership) noCause(life uint32) []any {
 	return []any{tellOver{fmt.Sprintf("rank %d: %s", m.failed.Rank, m.failed.Text)}}
 }
 
-// view is what a member is told of the present life.
+// view describes the present life to a member.
 func (m *membership) view(id int) view {
 	v := view{Life: m.life, Rank: -1}
 	if who := m.members[id]; who != nil {
@@ -200,7 +200,7 @@ func (m *membership) view(id int) view {
 	return v
 }
 
-// view is a life as it is told.
+// view describes a life to a member.
 type view struct {
 	Life  uint32  `json:"life"`
 	Rank  int     `json:"rank"`

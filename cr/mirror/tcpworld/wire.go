@@ -32,7 +32,7 @@ func proof(secret []byte, role string, a, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// greet proves the secret to each other: dialer says who has called.
+// greet proves the secret to each other: dialer identifies the caller.
 //
 //	dialer: magic, nonce -->   <-- nonce, proof :listener   dialer: proof -->
 func greet(c net.Conn, secret []byte, dialer bool) error {

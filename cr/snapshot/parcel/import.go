@@ -56,7 +56,7 @@ type entry struct {
 	pending *snapshot.Pending // nil: it is there already
 }
 
-// begin reads the manifest and looks whether there is room.
+// begin reads the manifest and checks whether there is room.
 func (im *importer) begin() (err error) {
 	if im.m, err = im.r.manifest(); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (im *importer) commit() error {
 		if err != nil {
 			return err
 		}
-		defer hold.Release() // nobody prunes them before all are there
+		defer hold.Release() // they are not pruned before all are there
 	}
 	return nil
 }

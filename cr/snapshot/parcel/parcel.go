@@ -3,8 +3,8 @@
 //
 // # Format
 //
-// A parcel is a tar archive, compressed by zstd. Who has no gorun unpacks it with tar: what comes out is a folder for
-// snapshots.
+// A parcel is a tar archive, compressed by zstd. Without gorun it can be unpacked with tar: what
+// comes out is a folder for snapshots.
 //
 //	parcel.toml                        first: format, job, snapshots (oldest first), programs, bytes
 //	JOB/1/schema.toml                  of the oldest snapshot that the newest builds on

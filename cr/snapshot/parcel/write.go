@@ -38,9 +38,9 @@ type Report struct {
 	Changed   []string // paths of libraries that were not, as others lie there by now
 }
 
-// Write writes the parcel of a snapshot. Every image that it needs is read and checked first; of several copies the
-// first one that is good is taken. Nobody removes the snapshot meanwhile. Errors: those of Snapshot.Verify; ErrStore,
-// store.ErrUnreachable if an image is out of reach.
+// Write writes the parcel of a snapshot. Every image that it needs is read and checked first; of
+// several copies the first one that is good is taken. The snapshot cannot be removed meanwhile.
+// Errors: those of Snapshot.Verify; ErrStore, store.ErrUnreachable if an image is out of reach.
 func Write(to io.Writer, s *snapshot.Snapshot, opt Options) (Report, error) {
 	r, err := write(to, s, opt)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/store"
 )
 
-// claim is a slot that somebody writes a piece to.
+// claim is a slot to which a piece is being written.
 type claim struct {
 	m          *Memory
 	s          *slot
@@ -95,7 +95,7 @@ func (m *Memory) forget(piece string) {
 	}
 }
 
-// left is what is free here and promised to nobody. The memory is locked.
+// left is the free memory that is not promised. The memory is locked.
 func (m *Memory) left() int64 {
 	return max(int64(min(m.free(), math.MaxInt64))-m.promised, 0)
 }
@@ -203,7 +203,7 @@ func (c *claim) failed() {
 	c.m.dropped(c.s)
 }
 
-// wrote notes that a slot is not written to any more. The memory is locked.
+// wrote records that a slot is not written to any more. The memory is locked.
 func (m *Memory) wrote(s *slot) {
 	m.promised -= s.grows
 	s.grows = 0
@@ -214,13 +214,13 @@ func (m *Memory) wrote(s *slot) {
 	}
 }
 
-// dropped notes that a slot's piece is none any more. The memory is locked.
+// dropped records that a slot has no piece any more. The memory is locked.
 func (m *Memory) dropped(s *slot) {
 	s.gone = true
 	m.rest(s)
 }
 
-// rest has a slot used again that nobody needs. The memory is locked.
+// rest returns an unneeded slot for reuse. The memory is locked.
 func (m *Memory) rest(s *slot) {
 	switch {
 	case !s.gone || s.readers > 0:

@@ -8,10 +8,11 @@
 //	  ^ path            \\____ read ____/
 //	  agent: Near
 //
-// Each node has one Memory, in a process that outlives ranks and agents: its keeper, or the head on its own node. The
-// agents there have a Near, which asks for slots over a stream and writes to them itself. As a store for the whole job
-// it is a node.Store whose parts are memories (Open): pieces are written here, read from whoever has them, and fetched
-// with a check of their digest. A mirror is a piece that another node has fetched.
+// Each node has one Memory, in a process that outlives ranks and agents: its keeper, or the head on
+// its own node. The agents there have a Near, which asks for slots over a stream and writes to them
+// itself. As a store for the whole job it is a node.Store whose parts are memories (Open): pieces
+// are written here, read from any node that has them, and fetched with a check of their digest. A
+// mirror is a piece that another node has fetched.
 //
 // # Slots
 //
@@ -34,9 +35,10 @@
 //
 // # Owners
 //
-// The slots belong to the Memory, and its control group is charged for what it touches itself. A path is good until the
-// piece's set is removed: whoever reads by path holds the snapshot meanwhile. A writer has its slot alone. A process
-// that is killed while it writes leaves a slot that nobody reads.
+// The slots belong to the Memory, and its control group is charged for what it touches itself. A
+// path is good until the piece's set is removed: whoever reads by path holds the snapshot
+// meanwhile. A writer has its slot alone. A process that is killed while it writes leaves a slot
+// that is never read.
 //
 // # Frames
 //

@@ -26,7 +26,7 @@ type Memory struct {
 	mu       sync.Mutex
 	closed   bool
 	sets     map[string]map[string]*slot
-	idle     []*slot // that nobody uses, to be used again
+	idle     []*slot // unused, to be used again
 	promised int64   // bytes by which slots that are being written may grow, and of turns
 	held     int64   // bytes that slots have taken
 
@@ -47,7 +47,7 @@ type slot struct {
 
 	grows   int64 // promised to its writer
 	readers int
-	gone    bool // its piece was removed: it is idle when nobody reads it
+	gone    bool // its piece was removed: it is idle when it is not read
 }
 
 // New returns an empty memory. free tells how many bytes the node has left; nil: any number.
@@ -124,7 +124,7 @@ func (m *Memory) Lend(_ context.Context, set, piece string, opt store.Options) (
 	return store.Lent{Path: c.path(), Grow: c.grow, Commit: c.commit, Abort: c.abort}, nil
 }
 
-// create begins a piece in a slot that somebody lends.
+// create begins a piece in a borrowed slot.
 func create(ctx context.Context, from store.Lender, slots *store.Slots, set, piece string, opt store.Options) (store.Writer, error) {
 	lent, err := from.Lend(ctx, set, piece, opt)
 	if err != nil {

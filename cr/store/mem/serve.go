@@ -21,8 +21,8 @@ type service struct {
 // mostOpen bounds what one Near may have open, slots and pieces each.
 const mostOpen = 4096
 
-// Serve answers a Near on the same node until its stream ends, and then gives up what it was writing. Whoever is at the
-// other end is trusted to be of this node: it is told paths.
+// Serve answers a Near on the same node until its stream ends, and then gives up what it was
+// writing. The other end is trusted to be on this node: it is told paths.
 func Serve(m *Memory, stream io.ReadWriter) error {
 	s := &service{m: m, lent: map[uint64]store.Lent{}, open: map[uint64]store.Reader{}}
 	defer s.end()

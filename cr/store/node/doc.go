@@ -8,9 +8,9 @@
 // FOLDER is local to a node, and need not be the same disk twice: "%n" in it stands for the name of the node. If
 // some nodes see the same folder after all, nothing is wrong; a piece then seems to be on each of them.
 //
-// Pieces are written here and nowhere else, as files (store.Dir). They are read here if they are here, else from whoever
-// has them. Nobody keeps a list of that: the nodes that answer are asked. The schema tells who wrote a piece, for
-// people. Nothing is gathered at one node.
+// Pieces are written here and nowhere else, as files (store.Dir). They are read here if they are
+// here, otherwise from a node that has them. There is no list of that: the nodes that answer are
+// asked. The schema tells who wrote a piece, for people. Nothing is gathered at one node.
 //
 // # Fetching
 //

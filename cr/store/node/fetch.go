@@ -44,9 +44,9 @@ type Fetched struct {
 	Bytes int64  // that were copied
 }
 
-// Fetch makes sure that this node has a piece that passes the proof. A copy here that does not pass is replaced. What no node has good is
-// computed, if it can be.
-// progress, if not nil, is told of bytes that have come.
+// Fetch makes sure that this node has a piece that passes the proof. A copy here that does not pass
+// is replaced. What no node has good is computed, if it can be. progress, if not nil, is called
+// with the number of bytes that have come.
 func (s *Store) Fetch(ctx context.Context, set, piece string, proof Proof, progress func(int64)) (Fetched, error) {
 	if !s.local() {
 		return Fetched{}, errNoPart

@@ -30,7 +30,7 @@ type Peers interface {
 	Peers() (reached []Peer, unreachable []string)
 }
 
-// Finder is what Peers have besides if somebody else asks the nodes for them.
+// Finder is implemented by Peers if another process asks the nodes for them.
 type Finder interface {
 	// Find returns the other nodes that have a piece. Errors are those of a Stat.
 	Find(ctx context.Context, set, piece string) ([]Peer, error)
@@ -187,8 +187,8 @@ func ask[T any](parts []Peer, f func(remote.Served) (T, error)) []answer[T] {
 	return all
 }
 
-// failure makes one error of what went wrong with all nodes. That a node lacks something is no error if others
-// failed. what may be on nodes that do not answer.
+// failure makes one error of what went wrong with all nodes. A node that lacks a piece is not an
+// error if others failed. what may be on nodes that do not answer.
 func failure[T any](what string, all []answer[T], unreachable []string) error {
 	var errs []error
 	missing := []string(nil)

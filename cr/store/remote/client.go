@@ -23,10 +23,10 @@ type Client struct {
 	calls  map[uint32]*call
 	gone   error         // why there is no server any more
 	credit int           // bytes that may still be asked for
-	room   chan struct{} // closed and made anew when there is more credit, or none ever again
+	room   chan struct{} // closed and replaced when there is more credit, or none ever again
 }
 
-// call is a request under way: until it is answered, also if nobody waits for the answer any more.
+// call is a request under way: until it is answered, even if its caller does not wait any more.
 type call struct {
 	op     op
 	n      int  // bytes asked for by a read
@@ -97,7 +97,7 @@ func (c *Client) more(n int) {
 	c.room = make(chan struct{})
 }
 
-// dispose closes what was opened for nobody. It does not block.
+// dispose closes a piece that was opened too late for its caller. It does not block.
 func (c *Client) dispose(f frame) {
 	if f.op == opOpen && f.status == isDone && len(f.body) >= 4 {
 		go c.send((&request{op: opClose, handle: le.Uint32(f.body)}).encode())
@@ -118,8 +118,8 @@ func (c *Client) giveUp(a *call) {
 	}
 }
 
-// begin sends a request. It waits until there is credit for what it asks for, or with try returns nil. Nothing is sent for who has
-// given up.
+// begin sends a request. It waits until there is credit for what it asks for, or with try returns
+// nil. Nothing is sent for a caller that has given up.
 func (c *Client) begin(ctx context.Context, r *request, try bool) (*call, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

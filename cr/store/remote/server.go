@@ -45,7 +45,7 @@ type Server struct {
 	next    uint32
 }
 
-// handle is an open piece. It is closed when nobody reads any more.
+// handle is an open piece. It is closed when it is not read any more.
 type handle struct {
 	r      store.Reader
 	users  int
@@ -73,7 +73,7 @@ func NewServer(find func(name string) Served, send func([]byte) error) *Server {
 	return s
 }
 
-// Close gives up what is under way and closes what is open. It waits for none of the stores.
+// Close gives up requests under way and closes open pieces. It waits for none of the stores.
 func (s *Server) Close() {
 	s.cancel()
 	s.mu.Lock()

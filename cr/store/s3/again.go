@@ -42,7 +42,8 @@ func (s *Store) upload(ctx context.Context, p []byte, send func(body io.Reader) 
 	}
 }
 
-// body is what one request sends. It is no Seeker, so the client leaves it to us to send it again.
+// body is what one request sends. It is not a Seeker, so the client leaves resending to this
+// package.
 type body struct {
 	mu   sync.Mutex
 	rest []byte

@@ -5,21 +5,24 @@
 //
 // # A piece
 //
-// A Writer cuts what it is given into parts. Each part goes out when it is whole, with its CRC32C, which the server
-// compares with what has arrived. Commit sends the rest and has the server put the parts together under the condition
-// that the object is still what it was when the Writer began: absent, or the one with this ETag. So half an upload is
-// never a piece, and of two writers of one piece one is told.
+// A Writer cuts what it is given into parts. Each part goes out when it is whole, with its CRC32C,
+// which the server compares with what has arrived. Commit sends the rest and has the server put the
+// parts together under the condition that the object is still what it was when the Writer began:
+// absent, or the one with this ETag. So half an upload is never a piece, and one of two writers of
+// a piece gets an error.
 //
 //	WriteAt ... -> buffers of one part each -> UploadPart, several at once, CRC32C each
 //	Commit      -> the last parts -> CompleteMultipartUpload If-None-Match: *    (short pieces: one PutObject)
 //	Abort       -> AbortMultipartUpload
 //
-// An answer may be lost. Then the request is sent again, and the server may refuse it because it was carried out. So
-// each object carries the random tag of its Writer as metadata: who is refused looks whether the object is his own.
+// An answer may be lost. Then the request is sent again, and the server may refuse it because it
+// was carried out. So each object carries the random tag of its Writer as metadata: a refused
+// writer checks whether the object is its own.
 //
-// Memory is bounded: a Writer has four buffers. Ranges may come in any order; if more parts are begun than there are
-// buffers, the rest wait in a temporary file without a name. Writers of images fill part after part and never do
-// this. What nobody has written is zero. Commit may cut a piece within its last part.
+// Memory is bounded: a Writer has four buffers. Ranges may come in any order; if more parts are
+// begun than there are buffers, the rest wait in a temporary file without a name. Writers of images
+// fill part after part and never do this. Unwritten bytes are zero. Commit may cut a piece within
+// its last part.
 //
 // A Reader reads ahead where it is read in order, and little where it is not. It reads the object that it has opened,
 // by its ETag, and no other of this name. Servers do not check sums of ranges: images and sealed pieces have sums of

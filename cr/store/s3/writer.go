@@ -256,7 +256,7 @@ func (w *writer) commit(size int64) error {
 	return w.complete()
 }
 
-// rest returns the first n bytes of a part that was not sent. What nobody wrote is zero.
+// rest returns the first n bytes of a part that was not sent. Unwritten bytes are zero.
 func (w *writer) rest(i, n int64) ([]byte, error) {
 	pt, err := w.part(i)
 	if err != nil {

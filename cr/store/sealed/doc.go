@@ -3,8 +3,8 @@
 //
 // # Key file
 //
-// It has 32 random bytes and nothing else. NewKey makes one, and so does head -c 32 /dev/urandom. Only its owner may
-// read it (chmod 600). Whoever loses it has lost what was sealed with it.
+// It has 32 random bytes and nothing else. NewKey makes one, and so does head -c 32 /dev/urandom.
+// Only its owner may read it (chmod 600). A user who loses it has lost the sealed images.
 //
 // # Format of a piece
 //
@@ -24,9 +24,10 @@
 // of block i is 4 zero bytes and i in 8 bytes, that of the end 12 bytes 0xff. Associated data are the 64 bytes of the
 // head, the nonce and the name of the piece.
 //
-// So each block can be read without the others. One that was changed, moved to another place, or taken from another
-// piece does not open. A piece that was cut or lengthened does not fit its end. A set of pieces is no secret: names and
-// sizes can be seen, and a whole set can be put back as it once was; the digest in a snapshot's schema tells.
+// So each block can be read without the others. One that was changed, moved to another place, or
+// taken from another piece does not open. A piece that was cut or lengthened does not fit its end.
+// A set of pieces is not secret: names and sizes can be seen, and a whole set can be put back as it
+// once was; the digest in a snapshot's schema tells.
 //
 // # Nonces
 //

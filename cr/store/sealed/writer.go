@@ -162,7 +162,7 @@ func (w *writer) finish(size int64) error {
 	return err
 }
 
-// zeros is a block that nobody has written.
+// zeros is a block that was not written.
 var zeros [blockSize]byte
 
 // Abort gives up.

@@ -13,11 +13,13 @@
 //
 // The rules:
 //
-//  1. Commands are taken in Running only. What was put in the ring meanwhile stays there. It is memory of the rank.
+//  1. Commands are taken in Running only. Commands put in the ring meanwhile stay there. It is
+//     memory of the rank.
 //  2. Paused(h) is reached when the device is idle and all up to command h is done, and what it did is told. So nothing is under
 //     way that an image of the rank and a capture of the device would not hold.
 //  3. A capture is of h. A restore begins where the ring of the rank stands at that h; elsewhere it is refused.
-//  4. A capture that was told as done lies where it belongs. One that failed, or that Revert cuts off, is discarded.
+//  4. A capture that was reported as done lies in its place. One that failed, or that Revert cuts
+//     off, is discarded.
 //  5. Each order has an attempt. What answers an attempt that is over is dropped: a queue that becomes idle late, or a capture
 //     that ends after Revert, changes nothing.
 //  6. An order that does not fit the state is refused by name and changes nothing.
@@ -75,7 +77,7 @@ const (
 	EvEnd
 	// What the server has done or found.
 	EvIdle          // ActDrain was done
-	EvLate          // somebody asks what ActDrain waits for
+	EvLate          // a question what ActDrain waits for
 	EvCaptured      // ActCapture was done
 	EvCaptureFailed // it cannot be done
 	EvRestored      // ActRestore was done
@@ -268,7 +270,7 @@ func (m *Machine) lose(why string) {
 	m.act(Action{Type: ActExit})
 }
 
-// leave ends the process. A capture that was told stays where it is.
+// leave ends the process. A reported capture stays where it is.
 func (m *Machine) leave(e Event) {
 	if m.state == Capturing {
 		m.act(Action{Type: ActDiscard})

@@ -26,12 +26,13 @@
 //     awaited by the attempt: it may be between Pause and Resume, and a process may be starting.
 //  4. Which memories are valid at the host is asked when all processes are paused, and nothing is captured before the answer.
 //  5. Captured is said when all are. Nothing is resumed before the gate opens.
-//  6. A death fails the attempt and is told to the rank, at once.
+//  6. A death fails the attempt and is reported to the rank, at once.
 //  7. A rank that was restored has its processes paused, and they are resumed when it goes on.
 //  8. A user swaps a process out: it is paused and captured in the same way, and ends. The rank knows nothing of it: its commands stay
 //     in the ring. What the program asks for waits until it is swapped in.
-//  9. What is swapped out goes into a checkpoint as it lies, for its ring stands where it was captured. A swap under way is awaited, and none
-//     begins until the attempt is over.
+//  9. The capture of a process that is swapped out goes into a checkpoint unchanged, because its
+//     ring stands where it was captured. A swap under way is awaited, and none begins until the
+//     attempt is over.
 //  10. No attempt succeeds while the rank has lost a process that the program has not closed yet: it may not know of the loss, or be about to end, and
 //     each restart would begin with that.
 package sessions
@@ -197,7 +198,7 @@ func (r *Rank) Held() bool { return r.phase != open }
 // Has reports whether there is a process of that number, or a place that the program is to fill again.
 func (r *Rank) Has(id uint64) bool { return r.of(id) != nil }
 
-// Busy returns the processes that are to finish what they have begun.
+// Busy returns the processes that have work to finish.
 func (r *Rank) Busy() (ids []uint64) {
 	for _, p := range r.all {
 		if p.state == Pausing {
@@ -347,7 +348,7 @@ func (r *Rank) answer(e Event, p *process) {
 	}
 	switch {
 	case e.Type == EvResumed && e.Err != "":
-		r.act(ActEnd, p.id) // it would stand for ever
+		r.act(ActEnd, p.id) // it would stand without end
 	case e.Type == EvResumed:
 		p.state = Running
 		r.pause(p)

@@ -22,7 +22,7 @@ import (
 type Seat struct {
 	Name      string        `json:"-"` // of its file
 	Device    string        `json:"device"`
-	Exclusive bool          `json:"exclusive,omitempty"` // nobody else may have the device
+	Exclusive bool          `json:"exclusive,omitempty"` // no other process may have the device
 	Job       string        `json:"job"`
 	Rank      int           `json:"rank"`
 	Memory    int64         `json:"memory,omitempty"`  // bytes that the device has; 0: not known yet
@@ -70,7 +70,7 @@ func (s *Seat) rank() int {
 	return 2
 }
 
-// Verdict is what is to happen now.
+// Verdict says what must happen now.
 type Verdict struct {
 	Grant  string        // this seat gets what it needs
 	Refuse string        // this one needs more than the device has

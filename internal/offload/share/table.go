@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now reads the clock of seats, which all processes of a machine have in common and which nobody sets.
+// Now reads the clock of seats, which all processes of a machine share and which cannot be set.
 func Now() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
@@ -31,7 +31,8 @@ func Folder() string {
 	return fmt.Sprintf("/tmp/gorun-%d-devices", os.Getuid())
 }
 
-// Table is a folder of seats, as one agent has it. The folder is there as long as somebody has a seat.
+// Table is a folder of seats, as one agent has it. The folder exists as long as a process has a
+// seat.
 type Table struct {
 	dir string
 
@@ -163,7 +164,7 @@ func (t *Table) lock() (release func() error, err error) {
 		if err := unix.Fstat(int(f.Fd()), &have); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if have.Uid != uint32(os.Getuid()) || have.Mode&0o077 != 0 { // somebody else could hold its lock
+		if have.Uid != uint32(os.Getuid()) || have.Mode&0o077 != 0 { // another process could hold its lock
 			return nil, errors.Join(fmt.Errorf("%s is to be yours, with mode 0700; it is user %d's, with mode %#o: remove it, or set XDG_RUNTIME_DIR to a folder of your own",
 				t.dir, have.Uid, have.Mode&0o777), f.Close())
 		}
@@ -180,7 +181,7 @@ func (t *Table) lock() (release func() error, err error) {
 	}
 }
 
-// empty removes the folder if nobody is left in it. Caller has the lock.
+// empty removes the folder if no seat is left in it. Caller has the lock.
 func (t *Table) empty() error {
 	if err := os.Remove(t.dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
@@ -206,7 +207,7 @@ func (t *Table) read() (all []Seat, err error) {
 	return all, nil
 }
 
-// readSeat reads one. It is opened to read alone, so that a look is no change.
+// readSeat reads one. It is opened for reading only, so that a look is not noticed as a change.
 func readSeat(path string) (s Seat, alive bool, err error) {
 	if !strings.HasPrefix(filepath.Base(path), "seat-") {
 		return s, false, nil

@@ -56,8 +56,9 @@ func Start(t *testing.T, m launcher.Manager, node string) (string, error) {
 	return p.Wait().Error(), nil
 }
 
-// CheckStart starts a keeper by a client that notes its arguments, options and environment before it goes on with
-// rest, and checks that the keeper gets the ticket, that nobody else can read it, and which options the client gets.
+// CheckStart starts a keeper by a client that notes its arguments, options and environment before
+// it goes on with rest, and checks that the keeper gets the ticket, that no other process can read
+// it, and which options the client gets.
 func CheckStart(t *testing.T, fake func(script string) (m launcher.Manager, dir string), rest, options string) (dir string) {
 	t.Helper()
 	m, dir := fake(`echo "$options" >$HOME/options; echo "$*" >$HOME/args; env >$HOME/env; echo Welcome; echo oops >&2; ` + rest)

@@ -21,7 +21,7 @@ type Where struct {
 
 // choice is what a census ends with.
 type choice struct {
-	life  uint32       // the newest that anybody was told of
+	life  uint32       // the newest that any member was told of
 	cut   twoslots.Cut // to go on from; zero: nothing
 	lost  twoslots.Cut // a newer one that was complete, of which too little is left
 	where []Where
@@ -50,7 +50,7 @@ func choose(ranks int, answers []answer) choice {
 			}
 		}
 	}
-	under := func(cut twoslots.Cut) bool { // way: somebody who has lived through it does not have it
+	under := func(cut twoslots.Cut) bool { // way: a member that has lived through it does not have it
 		return cut.Compare(known) > 0 && slices.ContainsFunc(answers, func(a answer) bool { return a.life == c.life && a.said.Compare(cut) < 0 })
 	}
 	c.cut = newest(ranks, answers, under)

@@ -202,7 +202,7 @@ func (m *Machine) newest(c twoslots.Cut) twoslots.Cut {
 	return c
 }
 
-// completed notes that an epoch is whole everywhere.
+// completed records that an epoch is whole everywhere.
 func (m *Machine) completed(msg Msg) []Action {
 	if msg.Cut.Life != m.life || m.done.Compare(msg.Cut) >= 0 || m.gone == msg.Cut {
 		return nil
@@ -226,7 +226,7 @@ func (m *Machine) sweep() (a []Action) {
 	return a
 }
 
-// dropped notes that an epoch was given up.
+// dropped records that an epoch was given up.
 func (m *Machine) dropped(msg Msg) []Action {
 	if msg.Cut.Life != m.life || m.done.Compare(msg.Cut) >= 0 || m.gone.Compare(msg.Cut) >= 0 {
 		return nil
@@ -318,7 +318,7 @@ func (m *Machine) choose() Msg {
 	return Msg{Kind: Decide, Life: c.life + 1, Cut: c.cut, Lost: c.lost, Where: c.where}
 }
 
-// ready counts who has all of an epoch that it is to have.
+// ready counts the members that have all their pieces of an epoch.
 func (m *Machine) ready(from int, msg Msg) []Action {
 	c := &m.count
 	if msg.Cut.Life != m.life || c.over.Compare(msg.Cut) >= 0 {

@@ -21,8 +21,8 @@
 //	   GiveUp ------------------------->  |  or something failed: the epoch is dropped by all, the one before stays
 //	   <----------------------------- Drop|
 //
-// Package twoslots has the rule by which pieces are kept. A death ends the life of the world: all that was said in it is void,
-// and each machine enters the next one anew.
+// Package twoslots has the rule by which pieces are kept. A death ends the life of the world: its
+// messages are void, and each machine enters the next one from the start.
 package machine
 
 import (
@@ -167,7 +167,7 @@ type mutant uint8
 const (
 	sound          mutant = iota
 	announcesEarly        // root says Complete when all but one are ready
-	takesNewest           // root chooses the newest epoch that anybody has
+	takesNewest           // root chooses the newest epoch that any member has
 	notRolledBack         // a survivor keeps its own newest image
 	staleLife             // a life is not told to the shelves
 	countsUnderWay        // root chooses a newer epoch that was under way
@@ -178,10 +178,10 @@ const (
 // New returns the machine of a rank that holds nothing.
 func New(rank int) *Machine { return &Machine{rank: rank, shelves: map[Name]*twoslots.Shelf{}} }
 
-// Adopt takes over a piece that was found, with what is known of it.
+// Adopt takes over a piece that was found, with its known state.
 func (m *Machine) Adopt(n Name, s twoslots.Shelf) { m.shelves[n] = &s }
 
-// Held lists what is held, whole or not.
+// Held lists the held pieces, whole or not.
 func (m *Machine) Held() []Name {
 	names := make([]Name, 0, len(m.shelves))
 	for n := range m.shelves {

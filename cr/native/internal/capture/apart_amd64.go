@@ -67,7 +67,7 @@ func (r *recorder) mapped(e pages.Extent) bool {
 	return false
 }
 
-// advise tells the kernel one thing of memory that is withheld, another of what is wiped.
+// advise gives the kernel one advice about withheld memory, and another about wiped memory.
 func advise(in *trace.Injector, a state.Apart, withheld, wiped uint64) error {
 	for _, c := range []struct {
 		is     bool

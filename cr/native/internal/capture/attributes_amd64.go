@@ -13,8 +13,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 )
 
-// describeAttributes notes what a program may have asked of the kernel for the
-// process as a whole. A copy has inherited it.
+// describeAttributes records settings of the kernel that a program may have
+// made for the whole process. A copy has inherited it.
 func (c *captured) describeAttributes(pid int) error {
 	s := c.state
 	for resource := range state.NumLimits {

@@ -19,7 +19,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// tries is how often a capture stops the process anew because a thread stood
+// tries is how often a capture stops the process again because a thread stood
 // where it cannot be imaged; after patience of them it no longer insists on what
 // matters only on another kernel.
 const (
@@ -74,7 +74,7 @@ func (g *Target) capture(opt whole.CaptureOptions) (*captured, error) {
 	}
 }
 
-// recorder gathers what is known of the process only while it stands still.
+// recorder gathers the state of the process that is known only while it stands still.
 type recorder struct {
 	g        *Target
 	state    *state.State
@@ -186,14 +186,14 @@ func (f *family) capture(th *trace.Thread, opt whole.CaptureOptions, patient boo
 	return all[0], nil
 }
 
-// recordAsked notes what only the process itself is told, and no copy of it.
+// recordAsked records state that only the process itself can ask for, not a copy of it.
 func (st *stand) recordAsked(r *recorder) error {
 	return st.inLeader(r, func(in *trace.Injector, s *trace.Scratch) error {
 		return errors.Join(st.askTimers(r, in, s), r.askSubreaper(in, s), r.askDeath(in, s))
 	})
 }
 
-// recordMemory opens the memory and notes how it is laid out.
+// recordMemory opens the memory and records its layout.
 func (st *stand) recordMemory(r *recorder) error {
 	var err error
 	if r.maps, err = proc.Parsed(st.g.PID, "maps", proc.ParseMaps); err != nil {
@@ -295,8 +295,8 @@ func (r *recorder) addNote(s string) {
 }
 
 // fork makes the copy: a child of this process, stopped and traced from its
-// first moment. The program itself sees neither a child nor a signal. Where no
-// copy can be had, the process stands still until its image is written.
+// first moment. The program itself sees neither a child nor a signal. If no
+// copy can be made, the process stands still until its image is written.
 func (st *stand) fork(c *captured, in *trace.Injector) error {
 	born := in.Fork
 	if st.g.first != nil {
@@ -318,7 +318,7 @@ func (st *stand) fork(c *captured, in *trace.Injector) error {
 }
 
 // dropOrphans ends a copy that was born to a process that was killed before it
-// could tell its child's number. Its stop is one that nobody has seen yet.
+// could tell its child's number. Its stop was not seen yet.
 func (st *stand) dropOrphans() {
 	var b trace.Backoff
 	for {

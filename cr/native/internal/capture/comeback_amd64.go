@@ -7,9 +7,10 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// comebacks remembers what programs that have come back from images need of the processor. A Go program looks once, when it is
-// started, which instructions there are. So an image that is made on a better machine than it was started on needs no more than the first one did, and the
-// program may go back. C's libraries look again whenever one is loaded, so this is of no use for them.
+// comebacks remembers what programs that have come back from images need of the processor. A Go
+// program looks once, when it is started, which instructions there are. So an image that is made on
+// a better machine than it was started on needs no more than the first one did, and the program may
+// go back. C's libraries look again whenever one is loaded, so this does not help with them.
 type comebacks struct {
 	mu   sync.Mutex
 	each map[int]comeback // by process

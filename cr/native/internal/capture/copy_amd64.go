@@ -110,8 +110,8 @@ func (c *captured) strip() error {
 	return err
 }
 
-// errCopyDied says that somebody killed the copy: the kernel for want of
-// memory, or a user.
+// errCopyDied says that the copy was killed: by the kernel because memory was
+// short, or by a user.
 var errCopyDied = errors.New("the copy of the process was killed")
 
 // copyDied tells how the copy ended.

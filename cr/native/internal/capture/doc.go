@@ -15,8 +15,8 @@
 //
 // The agent reads the copy's memory through /proc/PID/mem. The copy could be made to
 // write itself, by injected system calls. That is no faster: the disk bounds both, and
-// into memory both reach about 2 GB/s. And only the agent can leave out pages that are
-// zero, compress, and sum up what it writes.
+// into memory both reach about 2 GB/s. And only the agent can leave out zero pages,
+// compress, and sum the data that it writes.
 //
 // What was read is unmapped in the copy. The program's writes need not copy it any more,
 // and nothing is kept twice for longer than it takes.

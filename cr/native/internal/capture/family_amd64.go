@@ -20,9 +20,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// A process is imaged with all that descend from it, its family, at one moment: all are stopped before
-// the first is recorded, and none goes on before each has its copy. What is known of several
-// at the same time, such as a pipe and its content, is recorded once.
+// A process is imaged with all that descend from it, its family, at one moment: all are stopped
+// before the first is recorded, and none goes on before each has its copy. State shared by several
+// processes, such as a pipe and its content, is recorded once.
 
 // family is a process and those that descend from it, which stand still or are on the way there or back.
 type family struct {
@@ -200,7 +200,7 @@ func (g *Target) checkFamily() error {
 	return err
 }
 
-// named says of whom of the family an error is.
+// named adds the process of the family to an error.
 func (g *Target) named(err error) error {
 	if err == nil || g.first == nil {
 		return err
@@ -368,7 +368,7 @@ func (f *family) release() (took time.Duration) {
 	return took
 }
 
-// record notes what is known of the family only while it stands.
+// record records the state of the family that is known only while it stands.
 func (f *family) record(patient bool, opt whole.CaptureOptions) error {
 	for _, st := range f.stands {
 		g := st.g
@@ -397,7 +397,7 @@ func (f *family) record(patient bool, opt whole.CaptureOptions) error {
 	return nil
 }
 
-// recordSeen notes whether the parent of a stopped process knows of that.
+// recordSeen records whether the parent of a stopped process has seen the stop.
 func (st *stand) recordSeen(r *recorder) error {
 	for i := range st.family.living {
 		k := &st.family.living[i]

@@ -22,8 +22,8 @@ import (
 // the program stands still.
 const maxContent = 64 << 20
 
-// recordFiles notes the descriptors of the stopped process, with what only the
-// kernel knows of them: offsets, counts, settings and sets, what lies in pipes and
+// recordFiles records the descriptors of the stopped process, with the state that
+// only the kernel has: offsets, counts, settings and sets, what lies in pipes and
 // in files without a name. They are shared with the copy, so it has to be now.
 func (st *stand) recordFiles(r *recorder) error {
 	fds, err := proc.Numbers(fmt.Sprintf("/proc/%d/fd", st.g.PID))
@@ -127,7 +127,8 @@ func born(path string) int64 {
 	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
 }
 
-// findSame notes which descriptor has the same open file description, the first of the process and of the family.
+// findSame records which descriptor has the same open file description, the first of the process
+// and of the family.
 func (st *stand) findSame(f *state.File, firsts map[descriptor]int) {
 	first := st.family.known.first(st.g.PID, *f)
 	if first.pid == st.g.PID {
@@ -257,7 +258,7 @@ func isQueue(pid, fd int, link string) bool {
 }
 
 // checkProc refuses what belongs to another process, or to one thread: by the time
-// of a restart its number may be anybody's.
+// of a restart its number may belong to any process.
 func checkProc(pid int, path string) error {
 	if _, _, ok := proc.OfProcess(path); ok && proc.OwnName(pid, path) == "" {
 		return refusal.New("close it while checkpoints are taken, and open it when it is needed", "%s, a file of another process or of one thread", path)
@@ -435,7 +436,7 @@ func (g *Target) fileContent(f *state.File) ([]byte, error) {
 }
 
 // pipeContent copies what lies in a pipe and leaves it there. From the end for
-// writing /proc opens the other, unless it is somebody else's pipe.
+// writing /proc opens the other, unless it is another user's pipe.
 func (g *Target) pipeContent(f *state.File) ([]byte, error) {
 	var rd int
 	var err error

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/refusal"
 )
 
-// describeGuards notes the guard pages: nobody may read them, and they hold nothing.
+// describeGuards notes the guard pages: they cannot be read, and they hold nothing.
 func (c *captured) describeGuards(pid int) (err error) {
 	c.guards, err = pagemap.Guards(pid)
 	c.state.Guards = c.guards

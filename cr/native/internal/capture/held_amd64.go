@@ -73,7 +73,7 @@ func (st *stand) ownerOf(fd int) (*state.Owner, error) {
 }
 
 // recordWatches finds what epoll sets watch by numbers that are closed, or something else,
-// by now: the set has the open file, as long as anybody has.
+// by now: the set has the open file, as long as any process has it.
 func (st *stand) recordWatches(r *recorder) error {
 	files := r.state.Files
 	for i := range files {

@@ -12,9 +12,9 @@ import (
 // identity is who a thread is to the kernel and what the kernel lets it do: by the
 // name of a line of /proc/PID/status, of a link in /proc/PID/ns, or "root".
 //
-// Nobody can give a process more rights than his own. To give it fewer, in the order
-// in which it gave them up, would be a matter of luck. So a program has to be what a
-// restored one will be: what a process is that the agent starts.
+// No user can give a process more rights than the user's own. To give it fewer, in
+// the order in which it gave them up, would be a matter of luck. So a program has to
+// be what a restored one will be: what a process is that the agent starts.
 type identity map[string]string
 
 // namespaces are the names of the links that the kernel here has.

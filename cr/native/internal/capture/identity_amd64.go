@@ -90,8 +90,9 @@ func secureBits() int {
 	return bits &^ keepCaps
 }
 
-// checkIdentity refuses a process one of whose threads is somebody else than what
-// the agent starts, or has something for itself that threads share.
+// checkIdentity refuses a process if one of its threads has another identity than
+// processes that the agent starts, or has private state that threads usually
+// share.
 func (g *Target) checkIdentity() error {
 	want, err := g.agent.asBorn(g.PID)
 	if err != nil {

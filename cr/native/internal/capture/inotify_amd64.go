@@ -99,7 +99,7 @@ func (st *stand) recordQueues(*recorder) error {
 	return nil
 }
 
-// recordInotify notes what a descriptor watches.
+// recordInotify records what a descriptor watches.
 func (st *stand) recordInotify(f *state.File, in *proc.FDInfo) error {
 	if !slices.Contains(st.g.queues, f.FD) { // made since the process was looked at
 		st.g.queues = append(st.g.queues, f.FD)

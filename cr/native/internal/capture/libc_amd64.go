@@ -45,8 +45,8 @@ type tcb struct {
 	fs  uint64
 }
 
-// recordC notes what can be seen from outside, and ends the restartable sequence that
-// the thread may be in.
+// recordC records the state that can be seen from outside, and ends a restartable
+// sequence of the thread.
 func (r *recorder) recordC(t *state.Thread, tid int) error {
 	conf := trace.RseqOf(tid)
 	if conf.Area != 0 {
@@ -130,8 +130,8 @@ type interrupted struct {
 }
 
 // callOf gives the number of the call whose remainder only the kernel knows, -1 if there
-// is none or nobody knows. One that went on once already has another number since: then
-// the code tells, or we still know.
+// is none or it is not known. One that went on once already has another number since:
+// then the code tells, or we still know.
 func (g *Target) callOf(m *trace.Memory, tid int, r *trace.Regs) int64 {
 	if !trace.InRestartBlock(r) {
 		delete(g.calls, tid)

@@ -13,7 +13,7 @@ import (
 // flagLocked is of smaps.
 const flagLocked = "lo"
 
-// lookForLocked notes what the process has locked by now.
+// lookForLocked records what the process has locked so far.
 func (g *Target) lookForLocked(status proc.Status) error {
 	g.locked = nil
 	if status.Locked == 0 {
@@ -32,7 +32,7 @@ func (g *Target) lookForLocked(status proc.Status) error {
 	return nil
 }
 
-// describeLocked notes what of it is still mapped: neighbours may be one mapping now.
+// describeLocked records which part of it is still mapped: neighbours may be one mapping now.
 func (c *captured) describeLocked(maps []proc.Mapping) {
 	for _, l := range c.g.locked {
 		for i := range maps {

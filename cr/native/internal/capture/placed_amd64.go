@@ -28,8 +28,8 @@ func processors(tid int) ([]byte, error) {
 	return bytes.TrimRight(mask[:n], "\x00"), nil
 }
 
-// noteProcessors notes where each thread may run, but for those that run where the agent
-// has put the process, or where all run that it starts: on another machine, or under
+// noteProcessors records where each thread may run, except threads that run where the
+// agent has put the process, or where all its children run: on another machine, or under
 // another batch job, these are others.
 func (st *stand) noteProcessors(r *recorder) error {
 	here := r.given

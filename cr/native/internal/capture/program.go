@@ -45,7 +45,7 @@ func checkMachine(f *elf.File) error {
 	return nil
 }
 
-// checkRights refuses programs that run as somebody else: a restart starts a copy,
+// checkRights refuses programs that run as another user: a restart starts a copy,
 // which would not.
 func checkRights(path string) error {
 	st, err := os.Stat(path)

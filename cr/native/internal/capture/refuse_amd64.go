@@ -98,7 +98,7 @@ const (
 )
 
 // transport tells memory through which messages go. None are in it when an image is
-// made, and after a restore the transport begins anew: it comes back as private
+// made, and after a restore the transport starts over: it comes back as private
 // memory full of zeros, where stray reads and waits do no harm, until it is unmapped.
 func transport(m *proc.Mapping) bool {
 	return m.Shared && (m.Path == transportMemory || strings.HasPrefix(m.Path, libfabricMemory) || strings.HasPrefix(m.Path, adapterMemory))

@@ -50,7 +50,7 @@ func newReturner(c *captured, windows []window) *returner {
 	return r
 }
 
-// wasRead notes that nobody needs the i-th window any more. It does not wait.
+// wasRead records that the i-th window is not needed any more. It does not wait.
 func (r *returner) wasRead(i int) {
 	if r != nil && r.left[i/groupWindows].Add(-1) == 0 {
 		r.ready <- i / groupWindows
@@ -77,7 +77,7 @@ func (r *returner) run() {
 	}
 }
 
-// close waits for what is under way. No window is read any more.
+// close waits for calls under way. No window is read any more.
 func (r *returner) close() {
 	if r != nil {
 		close(r.ready)

@@ -15,11 +15,11 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// Sockets come back as they were where nobody else is concerned: those that listen, that
-// send datagrams, that are connected to none, and pairs of the process's own with what is
-// on its way in them. A connection to anybody else comes back closed.
+// Sockets come back as they were if no other process is concerned: those that listen,
+// that send datagrams, that are connected to none, and pairs of the process's own with
+// what is on its way in them. A connection to any other process comes back closed.
 
-// recordSockets notes what is known of the sockets among the files.
+// recordSockets records the state of the sockets among the files.
 func (st *stand) recordSockets(r *recorder) error {
 	var ask *asker
 	for i := range r.state.Files {
@@ -183,7 +183,7 @@ func (st *stand) recordUnix(f *state.File, k *state.Socket, fd int, ask *asker) 
 	k.Shut = u.shut
 	if u.peer == 0 {
 		if k.Alone = u.shut == both || k.Type == unix.SOCK_DGRAM; !k.Alone {
-			return false, nil // not accepted yet, by somebody else
+			return false, nil // not accepted yet, by another process
 		}
 	} else {
 		k.Other = u.peer
@@ -230,7 +230,7 @@ func nameOfUnix(address []byte) string {
 	return string(address[2:3]) + name
 }
 
-// findName notes whether the name of a Unix socket is in the file system, still.
+// findName records whether the name of a Unix socket is still in the file system.
 func (st *stand) findName(k *state.Socket) {
 	if len(k.Local) <= 2 || k.Local[2] == 0 {
 		return

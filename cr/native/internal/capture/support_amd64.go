@@ -37,7 +37,7 @@ var tried = sync.OnceValue(func() error {
 	return nil
 })
 
-// Features lists what this machine offers beyond what is needed.
+// Features lists the optional features of this machine.
 func Features() []whole.Feature {
 	return []whole.Feature{
 		{Name: "incremental images (userfaultfd, PAGEMAP_SCAN)", Err: dirty.Supported()},

@@ -16,9 +16,9 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/trace"
 )
 
-// System V shared memory has its id again only in a namespace that nobody else is in. So a restored family that
-// has some gets one, and what else there is of System V is not there: the family must not have used that. Of
-// semaphores and queues the kernel does not tell who uses them.
+// System V shared memory gets its id again only in a namespace without other processes. So a
+// restored family that has some gets one, and what else there is of System V is not there: the
+// family must not have used that. Of semaphores and queues the kernel does not tell who uses them.
 
 // attached counts how often the family, copies of it, and others are attached to each segment.
 type attached struct {

@@ -20,9 +20,9 @@ import (
 	"github.com/gorun-mpi/gorun/internal/system/procfs"
 )
 
-// A pseudo-terminal has its number again only in a namespace that nobody else is in. So the family has to have both
-// sides, and nobody else any. One whose other side is elsewhere, as the user's is, is none of these: it is opened
-// again by its name.
+// A pseudo-terminal gets its number again only in a namespace without other processes. So the
+// family must have both sides, and no other process either of them. One whose other side is
+// elsewhere, as the user's is, is none of these: it is opened again by its name.
 
 const (
 	terminalRemedy = "close it while checkpoints are taken"
@@ -271,7 +271,7 @@ func checkOdd(fd int) error {
 	return nil
 }
 
-// recordControl notes which session it controls, and which process group is in the foreground.
+// recordControl records which session it controls, and which process group is in the foreground.
 func (f *family) recordControl(t *state.Terminal, fd int) error {
 	sid, err := unix.IoctlGetInt(fd, unix.TIOCGSID)
 	if errors.Is(err, unix.ENOTTY) || err == nil && sid == 0 {
@@ -353,7 +353,7 @@ func (f *family) sessionOf(id int) int {
 	return 0
 }
 
-// checkHangup refuses a descriptor that is of no use any more, although its terminal is.
+// checkHangup refuses a descriptor that is unusable although its terminal is not.
 func (s *side) checkHangup() error {
 	if s.f.Flags&unix.O_PATH != 0 {
 		return refusal.New(terminalRemedy, "descriptor %d of it is only a path", s.f.FD)

@@ -55,7 +55,7 @@ func (r *recorder) ready(tid int, own *trace.Regs) bool {
 	return r.runtimes.Settled(r.mem, runtimes.Thread{TID: r.g.idOf(tid), FS: own.Fs_base}) || r.runtimes.C != nil && !r.patient
 }
 
-// recordThreads notes what is needed to make the threads anew. The leader's
+// recordThreads records what is needed to make the threads again. The leader's
 // entry comes first.
 func (st *stand) recordThreads(r *recorder) error {
 	for _, tid := range st.TIDs {
@@ -79,7 +79,7 @@ func (st *stand) recordThreads(r *recorder) error {
 	return st.askThreads(r)
 }
 
-// recordThread notes what the kernel tells of a thread.
+// recordThread records the kernel's state of a thread.
 func (st *stand) recordThread(tid int) (state.Thread, error) {
 	t := state.Thread{TID: st.g.idOf(tid)}
 	var err error
@@ -157,7 +157,7 @@ func (st *stand) ask(r *recorder, questions []question) (failed error) {
 	return failed
 }
 
-// put asks. Whoever was sent off is brought back, whatever happens to others.
+// put asks. Each thread that was sent off is brought back, even if others fail.
 func (q *question) put(asked []*trace.Injector, borrowed []*trace.Scratch) (failed error) {
 	fail := func(err error) bool {
 		if err != nil && failed == nil {

@@ -16,7 +16,7 @@ import (
 // Timers of setitimer and timer_create. A copy inherits neither: the process itself is
 // asked while it stands. What is left of their time is noted, whatever way they were set.
 
-// checkTimers refuses timers that cannot be made anew.
+// checkTimers refuses timers that cannot be made again.
 func (g *Target) checkTimers() error {
 	_, err := g.timers()
 	return err
@@ -103,7 +103,7 @@ func (o owners) has(number int) bool {
 	return false
 }
 
-// askTimers notes how they are set.
+// askTimers records how they are set.
 func (st *stand) askTimers(r *recorder, in *trace.Injector, s *trace.Scratch) (err error) {
 	if r.state.Timers, err = st.g.timers(); err != nil {
 		return err

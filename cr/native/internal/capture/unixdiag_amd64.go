@@ -13,7 +13,7 @@ import (
 
 // unixSocket is what it tells of one.
 type unixSocket struct {
-	peer      uint64 // inode, 0: of a socket that nobody has open
+	peer      uint64 // inode, 0: of a socket that no process has open
 	connected bool   // to a peer
 	shut      int
 	waiting   int    // connections that were not accepted

@@ -127,7 +127,7 @@ type search struct {
 
 func (s *search) want(file proc.Inode) { s.wanted[file], s.numbers[file.Number] = true, true }
 
-// try looks whether a name is that of a wanted file.
+// try checks whether a name is that of a wanted file.
 func (s *search) try(name string, at watched) (is bool, err error) {
 	now, err := inodesOf([]string{name})
 	if err != nil || !s.wanted[now[0]] {
@@ -272,8 +272,8 @@ func (s *search) byNames(names []string) error {
 	return nil
 }
 
-// below looks through folders, level by level, those first in which something was found: whoever watches a tree watches all
-// of its folders.
+// below looks through folders, level by level, those first in which something was found: a program
+// that watches a tree watches all of its folders.
 func (s *search) below(folders []string) error {
 	seen := map[string]bool{}
 	var good []string

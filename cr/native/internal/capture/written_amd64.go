@@ -123,8 +123,8 @@ func kernels(path string) bool {
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/")
 }
 
-// findWriters notes who beside the family has files open for writing, as far as this user can see. It does not look again for what
-// was looked for since the last check.
+// findWriters notes who beside the family has files open for writing, as far as this user can see.
+// It does not repeat searches made since the last check.
 func (g *Target) findWriters(paths []string) error {
 	paths = slices.DeleteFunc(paths, func(path string) bool { _, known := g.writers[path]; return known })
 	if len(paths) == 0 {
@@ -156,7 +156,7 @@ type writers struct {
 	all  map[string][]int
 }
 
-// fresh is for how long what was seen counts.
+// fresh is how long a sighting counts.
 const fresh = 20 * time.Millisecond
 
 func (w *writers) find() (map[string][]int, error) {

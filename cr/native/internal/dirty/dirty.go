@@ -5,8 +5,8 @@
 //	protect all ---> which were written,   which were written,
 //	                 protect them ------>  protect them
 //
-// Only pages that are known to be unchanged are left to the image before. What is not
-// followed, or was mapped meanwhile, is taken for changed.
+// Only pages that are known to be unchanged are left to the image before. Memory that
+// is not followed, or was mapped meanwhile, counts as changed.
 package dirty
 
 import (
@@ -40,7 +40,7 @@ func (c *Changes) Unchanged(window uint64, set *pages.Set) {
 
 // followable tells whether writes to a mapping can be told from one another:
 // private memory of no file. What is only reserved, without any access, is left
-// out: Go programs reserve much, and map anew what they take of it.
+// out: Go programs reserve much, and map again the parts that they use.
 func followable(m *proc.Mapping) bool {
 	if m.Shared || !m.Anonymous() || m.Prot == 0 {
 		return false

@@ -43,7 +43,7 @@ type Process struct {
 // stands still from before scan until its memory was copied. Without base, or
 // where the tracker does not know, changes is nil: the image has to be full. An
 // error says why it has to be although base was given, or why the next one will
-// have to be; the process is none the worse.
+// have to be; the process is not harmed.
 func (t *Tracker) Scan(p Process, base, seq int) (*Changes, error) {
 	known := base > 0 && t.begun && t.since == base && t.committed == base
 	if err := t.begin(p); err != nil {
@@ -64,7 +64,7 @@ func (t *Tracker) Scan(p Process, base, seq int) (*Changes, error) {
 	return nil, nil
 }
 
-// Commit notes that the snapshot seq is whole.
+// Commit records that the snapshot seq is whole.
 func (t *Tracker) Commit(seq int) { t.committed = seq }
 
 // Close ends the following: the program's writes cost nothing more.
@@ -128,8 +128,8 @@ func (t *Tracker) look(p Process, c *Changes) error {
 			return fmt.Errorf("follow writes to memory: %w", err)
 		}
 	}
-	// Opened anew: if the process has executed another program meanwhile, the old
-	// one would tell of the memory it had, where nothing is written any more.
+	// Opened again: if the process has executed another program meanwhile, the
+	// old one would tell of the memory it had, where nothing is written any more.
 	table, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", p.PID), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("follow writes to memory: page tables: %w", err)

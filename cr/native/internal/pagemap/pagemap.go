@@ -1,8 +1,8 @@
 // Package pagemap asks the kernel about the pages of a process, and has it follow or
 // fill them: /proc/PID/pagemap, PAGEMAP_SCAN and userfaultfd.
 //
-// Who wants to know which pages a process writes to registers its memory with a
-// Userfault, and calls Protect again and again: each call tells what was written
+// To learn which pages a process writes to, register its memory with a
+// Userfault, and call Protect repeatedly: each call returns the pages written
 // since the one before.
 package pagemap
 

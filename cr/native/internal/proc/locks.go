@@ -7,7 +7,7 @@ import (
 
 // Lock is a lock on a file that the process holds.
 type Lock struct {
-	Class string `json:"class"` // LockFlock, LockPOSIX, LockOFD; another is one of the kernel's that nobody asks for here
+	Class string `json:"class"` // LockFlock, LockPOSIX, LockOFD; other kinds of the kernel's are not needed here
 	Write bool   `json:"write,omitempty"`
 	Start int64  `json:"start,omitempty"`
 	End   int64  `json:"end"` // the last byte, -1: to the end of the file

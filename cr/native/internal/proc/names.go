@@ -20,7 +20,7 @@ func OfProcess(path string) (pid int, name string, ok bool) {
 }
 
 // OwnName gives the name under which process pid, by its first thread, finds the
-// file anew that was open as path; "" if it is none of its own.
+// file again that was open as path; "" if it is not one of its own.
 func OwnName(pid int, path string) string {
 	whose, name, ok := OfProcess(path)
 	if !ok || whose != pid {

@@ -86,7 +86,7 @@ func ParseMaps(p []byte) ([]Mapping, error) {
 }
 
 // appendMapping appends m. Of a process that runs the kernel may tell of the end
-// of a mapping, that was changed meanwhile, once more: it is told of once.
+// of a mapping, that was changed meanwhile, once more: it is reported once.
 func appendMapping(all []Mapping, m Mapping) []Mapping {
 	if n := len(all); n > 0 && m.Start < all[n-1].End {
 		over := all[n-1].End - m.Start
@@ -302,7 +302,7 @@ func parseWatch(line string) (Watch, error) {
 	return w, nil
 }
 
-// Status is what is needed of /proc/PID/status.
+// Status is the needed part of /proc/PID/status.
 type Status struct {
 	Umask   int
 	Group   int  // the process that a thread belongs to

@@ -47,7 +47,7 @@ func (r *restore) each(do func(*restore) error) error {
 	return nil
 }
 
-// named says of whom of the family an error is.
+// named adds the process of the family to an error.
 func (r *restore) named(err error) error {
 	if err == nil || r.first == nil {
 		return err
@@ -120,7 +120,7 @@ func (r *restore) openMaps() error {
 // firstSlot is the number of the first of these in the processes.
 func (r *restore) firstSlot() int { return r.placeFD() - len(r.slots) }
 
-// findPlaceOfAll finds a place for the family, where nobody else is.
+// findPlaceOfAll finds a place for the family without other processes.
 func (r *restore) findPlaceOfAll(t *trace.Threads, how string) error {
 	if how == idsNew {
 		return fmt.Errorf("-param %s=%s: it had child processes, and a parent knows these by the ids that they had (use %s)", ParamIDs, idsNew, idsAuto)
@@ -314,8 +314,8 @@ func (r *restore) execute(in *trace.Injector) error {
 	return err
 }
 
-// keepRights has a process keep over exec what it needs to make others with their ids, in a namespace of users of its own.
-// It lies at the 64 bytes that are free at an address.
+// keepRights makes a process keep, over exec, the rights to make others with their ids, in a user
+// namespace of its own. It lies at the 64 bytes that are free at an address.
 func keepRights(in *trace.Injector, mem *trace.Memory, at uint64) error {
 	const raise = 2 // PR_CAP_AMBIENT_RAISE
 	rights := []uint64{unix.CAP_SYS_ADMIN, unix.CAP_CHECKPOINT_RESTORE}

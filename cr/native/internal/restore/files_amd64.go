@@ -34,10 +34,10 @@ type descriptors struct {
 	sealed   map[uint64]bool
 	own      []int               // to be closed here
 	pipes    map[uint64]int      // by inode: a descriptor of the pipe
-	deleted  map[uint64]int      // by inode: the file made anew
+	deleted  map[uint64]int      // by inode: the file made again
 	named    map[string]bool     // paths of what was open
 	memory   map[string]bool     // paths of memory of shm_open
-	unmapped map[uint64]string   // by inode: paths of files that nobody may have mapped
+	unmapped map[uint64]string   // by inode: paths of files that no process may have mapped
 	rewrites []written           // files that are changed in place, to get their content
 	watches  []watches           // of inotify, to be made last
 	ends     map[uint64]int      // by inode: the other end of a pair, made with the first
@@ -79,7 +79,8 @@ func (d *descriptors) open(s *state.State) (err error) {
 	return d.refuseMapped()
 }
 
-// findContents notes where the content of pipes and of deleted files may be, and which names are of open files, and of memory.
+// findContents records where the content of pipes and of deleted files may be, and which names are
+// of open files, and of memory.
 func (d *descriptors) findContents(s *state.State) {
 	for i := range s.Regions { // others there are files like any
 		if r := &s.Regions[i]; r.Written && strings.HasPrefix(r.Path, state.PosixMemory) {
@@ -230,7 +231,7 @@ func (d *descriptors) standard(stream int) (int, error) {
 
 // deadSocket makes what the program's own connections come back as: a socket on
 // which everything fails at once (ENOTCONN, EPIPE, EINVAL for accept) and that
-// wakes whoever polls it. It does not read as a regular end of the data.
+// wakes its pollers. It does not read as a regular end of the data.
 func deadSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -348,7 +349,7 @@ func (d *descriptors) makeDeleted(f *state.File) (int, error) {
 		return -1, fileError(f.Path, remedy, "%w", err)
 	}
 	if f.Mode != 0 {
-		unix.Fchmod(made, f.Mode&0o7777) // of no use to anybody but those who look
+		unix.Fchmod(made, f.Mode&0o7777) // useless except to observers
 	}
 	return fd, d.place(fd, f, false)
 }
@@ -422,7 +423,7 @@ func makeTimer(f *state.File) (int, error) {
 	return fd, nil
 }
 
-// ownProcFile gives the name under which the process finds the file anew.
+// ownProcFile returns the name under which the process finds the file again.
 func ownProcFile(s *state.State, f *state.File) string {
 	if f.Kind != state.FileRegular || f.Deleted {
 		return ""

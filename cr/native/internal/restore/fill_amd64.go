@@ -27,7 +27,7 @@ func (r *restore) copierCall() call {
 }
 
 // join takes the userfaultfd over and registers what is to be filled. A kernel
-// that does not let us is no failure.
+// that does not permit this is not a failure.
 func (c *pageCopier) join(pid int, regions []pages.Extent) {
 	if c.there < 0 {
 		return

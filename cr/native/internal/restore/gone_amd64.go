@@ -9,8 +9,8 @@ import (
 	"github.com/gorun-mpi/gorun/cr/native/internal/state"
 )
 
-// goneFolder is a folder that is made for a moment: somebody is to be in it, or has it open,
-// when it is deleted again.
+// goneFolder is a folder that is made for a moment: a process must be in it, or have it
+// open, when it is deleted again.
 type goneFolder struct{ path string }
 
 // makeGone makes one, where the old one was if there is nothing now.

@@ -11,7 +11,7 @@ import (
 // madvGuardInstall is MADV_GUARD_INSTALL, of Linux 6.13.
 const madvGuardInstall = 102
 
-// guardCalls makes the guard pages anew.
+// guardCalls makes the guard pages again.
 func guardCalls(s *state.State) []call {
 	var calls []call
 	for _, e := range s.Guards {

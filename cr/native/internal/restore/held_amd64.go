@@ -55,7 +55,7 @@ func (r *restore) insteadOf(now *state.File, number, fd int, do call) []call {
 }
 
 // hold takes the locks that the process held, and says who gets signals about what. A lock
-// that somebody else has by now ends the restore.
+// that another process holds by now ends the restore.
 func (r *restore) hold() error {
 	for i := range r.state.Files {
 		f := &r.state.Files[i]

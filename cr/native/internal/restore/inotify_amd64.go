@@ -29,7 +29,7 @@ func (w *watches) needs(fd int) bool {
 	return fd == w.fd || slices.ContainsFunc(w.file.Watched, func(f state.Watched) bool { return f.Of != nil && w.table[*f.Of] == fd })
 }
 
-// makeInotify makes a descriptor, and looks whether what it watches is there.
+// makeInotify makes a descriptor, and checks whether the watched files exist.
 func (d *descriptors) makeInotify(f *state.File) (int, error) {
 	for i := range f.Watched {
 		if w := &f.Watched[i]; w.Of == nil {
@@ -47,7 +47,8 @@ func (d *descriptors) makeInotify(f *state.File) (int, error) {
 	return fd, err
 }
 
-// checkWatched looks whether a watched file is there. As of open files, it may be another of the name, which is told.
+// checkWatched checks whether a watched file exists. As of open files, it may be another of the
+// name, which is told.
 func (d *descriptors) checkWatched(w *state.Watched) error {
 	var st unix.Stat_t
 	switch err := unix.Lstat(w.Path, &st); {
@@ -65,7 +66,7 @@ func (d *descriptors) checkWatched(w *state.Watched) error {
 	return nil
 }
 
-// finish does what is done last, when all processes are there and none runs yet.
+// finish does the last steps, when all processes exist and none runs yet.
 func (d *descriptors) finish() error {
 	if err := d.cutAll(); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (w *watches) add(f *state.Watched) error {
 	return nil
 }
 
-// settle takes the events that came of removing watches, and looks whether those that are to be there are.
+// settle takes the events of removed watches, and checks whether the expected ones are there.
 func (w *watches) settle() error {
 	p := make([]byte, 64<<10)
 	left, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ) // what comes later comes of what others do

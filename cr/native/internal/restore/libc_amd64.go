@@ -29,7 +29,7 @@ func (r *restore) callsC(t *state.Thread) []call {
 			may: true, done: func(uint64) { r.rseq[at] = true }})
 	}
 	if runtimes.Of(r.program).C == nil {
-		return calls // nobody has asked for its slack
+		return calls // its slack was not set
 	}
 	slack := uint64(state.UsualSlack)
 	if t.Slack != 0 {

@@ -91,7 +91,7 @@ const (
 	readOnly  = " to be read"
 )
 
-// again opens what was made anew for a descriptor.
+// again opens the file that was made again for a descriptor.
 func again(path string, made map[uint64]int, inode uint64) (int, error) {
 	fd, ok := made[inode]
 	if !ok {
@@ -199,7 +199,7 @@ func (r *restore) build() error {
 	} else {
 		calls = nil
 	}
-	calls = append(calls, r.copierCall()) // last, so that its number is in nobody's way
+	calls = append(calls, r.copierCall()) // last, so that its number is not in the way
 	return r.puppet.run(r.pid, calls)
 }
 

@@ -36,7 +36,7 @@ func (r *restore) bind() error {
 	return nil
 }
 
-// note tells the user of what is not as it was.
+// note tells the user which state has changed.
 func (r *restore) note(text string, args ...any) {
 	r.files.notes = append(r.files.notes, fmt.Sprintf(text, args...))
 }

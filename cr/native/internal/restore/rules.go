@@ -281,8 +281,8 @@ func (o *reopener) copyOf(fd int, f *state.File, st *unix.Stat_t) (int, error) {
 	return copied, nil
 }
 
-// removeCopies removes the copies that nobody has written to, because the
-// restart failed: none of the ranks that share them has gone on.
+// removeCopies removes the copies that were not written to, because the restart
+// failed: none of the ranks that share them has gone on.
 func (o *reopener) removeCopies() {
 	for _, path := range o.copies {
 		os.Remove(path)

@@ -28,8 +28,8 @@ func renumber(p []byte, old, now int) []byte {
 var errXState = fmt.Errorf("%w: room for a thread's vector registers", state.ErrHost)
 
 // fitXState brings what XSAVE kept elsewhere into the size that it has here. The
-// components up to AVX-512 lie at the same offsets on all processors; whatever
-// is beyond the size here must be unused.
+// components up to AVX-512 lie at the same offsets on all processors; the rest
+// beyond the size here must be unused.
 func fitXState(saved, here []byte) ([]byte, error) {
 	const componentsAt = 512 // what of the rest is in use
 	if len(saved) == len(here) {

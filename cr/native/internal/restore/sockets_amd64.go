@@ -117,7 +117,7 @@ func (d *descriptors) makeEnd(f *state.File) (int, error) {
 	return pair[0], nil
 }
 
-// aloneKey marks the end that nobody has, by the inode of the one that somebody has.
+// aloneKey marks the end that no process has, by the inode of the other end.
 const aloneKey = 1 << 63
 
 // refillSockets puts what waited in pairs there again, by the other ends, and shuts down

@@ -105,8 +105,8 @@ func (r *restore) fileCalls() []call {
 	return append(calls, r.watchCalls()...)
 }
 
-// closeCall closes the mapped files, and whatever this process has open by
-// mistake and passed on.
+// closeCall closes the mapped files, and descriptors that this process has
+// passed on by mistake.
 func (r *restore) closeCall() call {
 	return call{what: "closing", nr: unix.SYS_CLOSE_RANGE, args: [6]uint64{uint64(r.base), 1<<32 - 1}}
 }

@@ -140,8 +140,8 @@ func (r *restore) sameTimers() error {
 	return nil
 }
 
-// startTimers has all timers go on with what was left of their time. One whose time had
-// come, with the signal still on its way, begins anew.
+// startTimers starts all timers with the rest of their time. A timer that had
+// expired, with the signal still on its way, starts over.
 func (r *restore) startTimers() error {
 	var calls []call
 	for i := range r.state.Timers {

@@ -63,14 +63,14 @@ func (d *descriptors) makeWritten(f *state.File) (int, error) {
 	return fd, d.place(fd, f, false)
 }
 
-// openWritten opens such a file, or makes it anew.
+// openWritten opens such a file, or makes it again.
 func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, error) {
 	memory := d.memory[path]
 	if d.policy == whole.FilesCopy && !memory {
 		path = outfile.CopyName(path, d.tag)
 	}
 	const how = unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK
-	open := owned.OpenLinked // the user may have moved it and left a link, and nobody else
+	open := owned.OpenLinked // only the user may have moved it and left a link
 	if d.policy == whole.FilesCopy {
 		open = openUnlinked
 	}
@@ -108,7 +108,7 @@ func (d *descriptors) openWritten(path string, mode uint32, data []byte) (int, e
 	return fd, nil
 }
 
-// openUnlinked opens what is no link.
+// openUnlinked opens a path that is not a link.
 func openUnlinked(path string, how int, mode uint32) (int, error) {
 	return unix.Open(path, how|unix.O_NOFOLLOW, mode)
 }

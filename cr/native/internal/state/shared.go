@@ -24,9 +24,10 @@ type sharedFile struct {
 // SharedFiles lists the files that several ranks of a job write to, by their states. The error names those that cannot be
 // brought back to what they were.
 //
-// While one rank is imaged others may go on that were imaged before. Where ranks write at places of their own (WriteAt)
-// that does no harm: those that go on write there again. What is appended comes after the length, and whose it is nobody
-// can tell. So such a file must not have grown between the first image and the last.
+// While one rank is imaged others may go on that were imaged before. Where ranks write at places of
+// their own (WriteAt) that does no harm: those that go on write there again. Appended data comes
+// after the length, and its writer cannot be told. So such a file must not have grown between the
+// first image and the last.
 func SharedFiles(states []*State) (shared []whole.SharedFile, err error) {
 	var errs []error
 	for _, f := range writtenFiles(states) {

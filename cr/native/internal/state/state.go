@@ -149,7 +149,8 @@ type Host struct {
 	XSave  uint64   `json:"xsave"` // state components in use
 }
 
-// PosixMemory is where memory of shm_open is, which has a name and is a file to nobody else: what is mapped there holds nothing that anybody wants to keep.
+// PosixMemory is where memory of shm_open is, which has a name and is a file to nobody else: memory
+// mapped there holds nothing worth keeping.
 const PosixMemory = "/dev/shm/"
 
 // Region is one mapping of the address space. The kernel's own (vdso, vvar,
@@ -168,7 +169,7 @@ type Region struct {
 	Inode  uint64 `json:"inode,omitempty"`
 	Digest string `json:"digest,omitempty"` // of the file, if it is small enough, as a library is; a restart takes any file of that content
 	Flags  string `json:"flags,omitempty"`  // VmFlags of smaps
-	// Empty regions are made anew and not filled: MAP_DROPPABLE.
+	// Empty regions are made again and not filled: MAP_DROPPABLE.
 	Empty bool `json:"empty,omitempty"`
 	// Own tells shared memory that no other process has: its content is in the section
 	// "shared" of its inode, or is that of a deleted file that is open.
@@ -269,7 +270,7 @@ type Policy struct {
 	Period   uint64 `json:"period,omitempty"`
 }
 
-// UsualSlack is that of timers where nobody has asked for another.
+// UsualSlack is the default slack of timers.
 const UsualSlack = 50_000
 
 // SigAction is the kernel's struct sigaction.

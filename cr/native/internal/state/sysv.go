@@ -17,8 +17,8 @@ type Segment struct {
 	Creator int    `json:"creator,omitempty"` // the process of the family that made it, 0: another
 }
 
-// Bits of a Segment's mode beside its permissions: it ends when nobody is attached any more (IPC_RMID), and it is
-// kept in memory (SHM_LOCK).
+// Bits of a Segment's mode beside its permissions: it ends when no process is attached any more
+// (IPC_RMID), and it is kept in memory (SHM_LOCK).
 const (
 	SegmentEnds   = 0o1000
 	SegmentLocked = 0o2000
@@ -27,7 +27,7 @@ const (
 // MaxSegment bounds one, whose content is read while all stand.
 const MaxSegment = 64 << 20
 
-// maxSegments is as many as the kernel permits where nobody has raised that.
+// maxSegments is the kernel's default limit.
 const maxSegments = 4096
 
 // Extent gives the size in memory.

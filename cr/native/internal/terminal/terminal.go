@@ -1,5 +1,5 @@
-// Package terminal takes what waits in a pseudo-terminal out of it and puts it in: the kernel shows it to nobody
-// who does not take it. Nobody else may use the terminal meanwhile.
+// Package terminal takes what waits in a pseudo-terminal out of it and puts it in: the kernel shows
+// it to nobody who does not take it. No other process may use the terminal meanwhile.
 package terminal
 
 import (
@@ -61,13 +61,13 @@ func Peer(master int) (int, error) {
 	return int(fd), nil
 }
 
-// Locked tells whether nobody can open it.
+// Locked reports whether it cannot be opened.
 func Locked(master int) (bool, error) {
 	n, err := unix.IoctlGetInt(master, unix.TIOCGPTLCK)
 	return n != 0, err
 }
 
-// Lock has nobody open it, or all.
+// Lock forbids opening it, or permits it again.
 func Lock(master int, on bool) error {
 	n := 0
 	if on {

@@ -257,7 +257,8 @@ func InRestartBlock(r *Regs) bool {
 // MendImage is Mend for an image, where the kernel knows nothing of the call: nr is its
 // number, -1 if that is not known. It is made again with what is known of it: a sleep
 // with the rest that the kernel has written, a wait until a point in time until then, a
-// poll with all its time. Whatever else has a limit fails with EINTR, as after a signal.
+// poll with all its time. Every other call with a limit fails with EINTR, as after a
+// signal.
 func MendImage(r Regs, nr int64) Regs {
 	if !InRestartBlock(&r) {
 		return Mend(r)

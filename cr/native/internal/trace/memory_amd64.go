@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is the address space of a process. Reading and writing works whatever
-// the protection of the pages is, if the process is stopped or not.
+// Memory is the address space of a process. Reading and writing works with any
+// protection of the pages, whether the process is stopped or not.
 type Memory struct{ fd int }
 
 // OpenMemory opens that of process pid.

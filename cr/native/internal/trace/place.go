@@ -7,7 +7,7 @@ import "sync"
 // All processes of a place see each other as they did before.
 //
 // Its first process is stopped before its first instruction and stays so, until the Threads are
-// closed or this process ends. Whatever is in the place ends with it. Children without a
+// closed or this process ends. All processes in the place end with it. Children without a
 // parent become its own, and are forgotten by the kernel when they end.
 type Place struct {
 	PID  int  // of its first process

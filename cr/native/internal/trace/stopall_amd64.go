@@ -220,8 +220,8 @@ func (st *Standstill) reap(tid int) bool {
 	return Reap(tid, 100*time.Millisecond) == nil
 }
 
-// ours tells the leader of a process whose parent is this one: its end is left to who waits for it as its parent. Of another's child, such as
-// one in a family, the tracer has to take the end first.
+// ours tells the leader of a process whose parent is this one: its end is left to its parent, which
+// waits for it. Of another's child, such as one in a family, the tracer has to take the end first.
 func (p *Process) ours(tid int) bool {
 	if tid != p.PID {
 		return false
@@ -261,7 +261,7 @@ func letGo(th *Thread, tid int, ours bool) {
 	}
 }
 
-// RefuseTracer says that somebody else traces the process.
+// RefuseTracer says that another process traces it.
 func RefuseTracer(pid int) error {
 	return refusal.New("detach the debugger", "process %d traces it", pid)
 }

@@ -11,8 +11,9 @@
 // that take the number of a thread, and the methods of Standstill and Injector, are to
 // be called there.
 //
-// Everything traced ends with this process. What is stopped can be killed at any moment:
-// errors then are whole.ErrDied, or whatever the kernel says of a thread that is gone.
+// Everything traced ends with this process. A stopped process can be killed at any
+// moment: errors then are whole.ErrDied, or whatever the kernel says of a thread that is
+// gone.
 package trace
 
 import (

@@ -54,7 +54,7 @@ var fallbacks = map[string]uint32{
 	"getrandom":     unix.SYS_GETRANDOM,
 }
 
-// Bridge is what is written where an old vdso was.
+// Bridge is the code that is written in place of an old vdso.
 type Bridge struct {
 	Jumps []byte // at its old place
 	Code  []byte // elsewhere: at the address that was given
