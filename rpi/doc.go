@@ -20,7 +20,7 @@
 //	Close
 //
 // Nothing blocks. A rank that has nothing to do sleeps in a Waiter. A module whose frames arrive
-// while nobody polls has to be one: nothing else wakes the rank for it.
+// without a poll has to be one: nothing else wakes the rank for it.
 //
 // # What a module may offer besides
 //

@@ -26,8 +26,8 @@ type Module interface {
 	// Flush writes out what Send has accepted, as far as is possible now. It reports whether every accepted
 	// byte has left.
 	Flush() bool
-	// Poll makes progress. It receives what has arrived, through Sink, and goes on with handshakes and begun
-	// frames. It reports whether anything moved.
+	// Poll makes progress. It receives arrived frames, through Sink, and goes on with handshakes
+	// and begun frames. It reports whether anything moved.
 	Poll() bool
 	// Arm is called before the engine waits. It reports whether waiting is allowed. It returns false if
 	// something arrived meanwhile, so that Poll must run first.
@@ -41,18 +41,19 @@ type Module interface {
 	Quiet() bool
 	// Continue ends Quiesce: the job goes on in this process.
 	Continue()
-	// Restart is called instead of Continue when the job goes on as another incarnation. All channels are known
-	// to be empty. It forgets them, opens anew like Start and returns the new address. Peers follows. The process
-	// may have been restored from a native image: its descriptors are dead, and memory that it shared with others
-	// is its own. Or it has lived on while other ranks moved: descriptors and memory lead to peers that have not
-	// restarted yet, which do nothing with them any more. Restart closes them without a word to the peers. It may
+	// Restart is called instead of Continue when the job goes on as another incarnation. All
+	// channels are known to be empty. It forgets them, opens again like Start and returns the new
+	// address. Peers follows. The process may have been restored from a native image: its
+	// descriptors are dead, and memory that it shared with others is its own. Or it has lived on
+	// while other ranks moved: descriptors and memory lead to peers that have not restarted yet,
+	// which do nothing with them any more. Restart closes them without a word to the peers. It may
 	// follow another Restart that was given up, also one that failed.
 	Restart(env Env) (addr []byte, err error)
 	// Close releases everything. No method is called afterwards.
 	Close() error
 }
 
-// SendResult tells what became of a frame given to Module.Send.
+// SendResult is the result of Module.Send.
 type SendResult uint8
 
 const (
@@ -68,7 +69,7 @@ const (
 // Ref names a Held frame to the engine. Zero is never Held.
 type Ref uint64
 
-// Env is what a module is told when it starts.
+// Env has the values that a module gets when it starts.
 type Env struct {
 	Rank, Size  int
 	Incarnation uint64
@@ -77,14 +78,14 @@ type Env struct {
 	Sink        Sink
 	Wide        bool              // ranks are on several machines: listen at all addresses of this one that others may reach
 	Params      map[string]string // module parameters, keys "tcp.eager", ...
-	// Denied is told that a parameter cannot be heeded with a peer: this machine, or this process's
-	// permissions, do not allow it. The call comes once, in Peers. If it ceases to be allowed later, the call
-	// comes then, with the engine's lock held. The error names the parameter and the remedy. nil: nobody is
-	// told.
+	// Denied is called when a parameter cannot be heeded with a peer: this machine, or this
+	// process's permissions, do not allow it. The call comes once, in Peers. If it ceases to be
+	// allowed later, the call comes then, with the engine's lock held. The error names the
+	// parameter and the remedy. nil: nobody is told.
 	Denied func(peer int, err error)
-	// Suspect is told once a second that nothing has come back from a peer for so long, although its machine
-	// should have answered: the way there is cut. 0: it has answered. The call comes with the engine's lock held.
-	// nil: nobody is told.
+	// Suspect is called once a second while nothing has come back from a peer for so long, although
+	// its machine should have answered: the way there is cut. 0: it has answered. The call comes
+	// with the engine's lock held. nil: nobody is told.
 	Suspect func(peer int, silent time.Duration)
 	// Ask asks for the address of a peer of which Peers has told one of no bytes, see Asker. The call comes with the
 	// engine's lock held. nil: Peers tells all.

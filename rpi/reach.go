@@ -32,8 +32,8 @@ type Describer interface {
 // run the module, so it Reaches them, and Env.Ask brings the address.
 type Asker interface {
 	Module
-	// Located tells the address of a peer that was asked for. It is called without the engine's lock, by any
-	// goroutine, until Close. Whoever calls wakes the Waiter, so that Poll goes on. Restart forgets what Located has
-	// told, with all else. The module keeps the slice.
+	// Located tells the address of a peer that was asked for. It is called without the engine's
+	// lock, by any goroutine, until Close. The caller wakes the Waiter, so that Poll goes on.
+	// Restart forgets what Located has told, with all else. The module keeps the slice.
 	Located(peer int, addr []byte)
 }

@@ -15,8 +15,8 @@ type Settings struct {
 	err    error
 }
 
-// NewSettings reads the entries of given whose names begin with the module's name and a dot. A misspelt name is
-// an error: a parameter that silently does nothing costs somebody a day.
+// NewSettings reads the entries of given whose names begin with the module's name and a dot. A
+// misspelt name is an error: a parameter that silently does nothing costs a user a day.
 func NewSettings(module string, known []Parameter, given map[string]string) *Settings {
 	s := &Settings{module: module, values: make(map[string]string, len(known))}
 	for _, p := range known {

@@ -148,7 +148,7 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, _ rpi.Ref, _ bool
 // Flush has nothing to do: nothing is held back.
 func (m *Module) Flush() bool { return true }
 
-// Poll delivers what has arrived.
+// Poll delivers arrived frames.
 func (m *Module) Poll() bool {
 	b := &m.inbox
 	if !b.filled.Load() {
@@ -224,7 +224,7 @@ func (m *Module) Quiet() bool { return true }
 // Continue has nothing to do.
 func (m *Module) Continue() {}
 
-// Restart forgets what is in the inbox and on the boards.
+// Restart forgets the content of the inbox and the boards.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	b := &m.inbox
 	b.mu.Lock()

@@ -13,7 +13,7 @@ import (
 const (
 	addressVersion = 1
 	addressMax     = 32  // IP addresses of a rank
-	linksMax       = 256 // of a rank: one that has more makes all its connections anew
+	linksMax       = 256 // of a rank: one that has more makes all its connections again
 	realMax        = 512 // bytes of a pair's address
 )
 

@@ -59,7 +59,7 @@ func (m *Module) Quiet() bool {
 	return quiet && err == nil
 }
 
-// freeze begins the layer's part. It is told what both sides agree on already.
+// freeze begins the layer's part. It gets the state on which both sides agree already.
 func (m *Module) freeze() {
 	m.attempt.frozen = true
 	m.dev.Quiesce()
@@ -90,7 +90,8 @@ func (m *Module) Continue() {
 	m.again()
 }
 
-// Restart opens a device, and has the layer make its pairs anew. Links of those go into the address.
+// Restart opens a device, and makes the layer recreate its pairs. Links of those go into the
+// address.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	if m.dev == nil {
 		m.release()
@@ -125,7 +126,7 @@ func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	return m.own.encode(), nil
 }
 
-// goOn has connections go on over a device, or makes all anew if that is not possible.
+// goOn lets connections go on over a device, or recreates all if that is not possible.
 func (m *Module) goOn(real provider.Device, same bool) error {
 	m.peers, m.nfound, m.broken, m.pace = nil, 0, nil, pace{}
 	m.attempt = attempt{restarted: true, late: m.attempt.late}

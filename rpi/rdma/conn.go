@@ -211,7 +211,7 @@ func (m *Module) drop(c *conn) {
 	}
 	for _, id := range ids {
 		if id != 0 {
-			_ = m.dev.Close(id) // it is of no use, closed or not
+			_ = m.dev.Close(id) // it is useless, closed or not
 		}
 	}
 	c.lent, c.read, c.slots = nil, read{}, nil

@@ -1,7 +1,8 @@
-// Package rdma is the transport over queue pairs: of an adapter, of a library that acts like one, or in software. It speaks to them
-// through rpi/rdma/virtual, so its connections go on when the ranks go on as other processes, over another adapter or another
-// kind of provider. rpi/rdma/provider says what a provider is. Package soft, which is always there, is one in pure Go over UDP: it is
-// slower than rpi/tcp, so nobody gets it who does not ask for it.
+// Package rdma is the transport over queue pairs: of an adapter, of a library that acts like one,
+// or in software. It speaks to them through rpi/rdma/virtual, so its connections go on when the
+// ranks go on as other processes, over another adapter or another kind of provider.
+// rpi/rdma/provider says what a provider is. Package soft, which is always there, is one in pure Go
+// over UDP: it is slower than rpi/tcp, so it is used only on request.
 //
 //	rank                                              rank
 //	  engine                                            engine
@@ -39,9 +40,10 @@
 //
 // # Notes
 //
-// What has to be told besides goes in datagrams of its own, with an HMAC under the incarnation's secret. Each note
-// says everything: which pair this rank has for the peer, whether it is connected to the peer's, and while a checkpoint is taken
-// what it has counted. Notes are sent again until what they ask for has come, so it does no harm if they are lost, late or doubled.
+// Further information goes in datagrams of its own, with an HMAC under the incarnation's secret.
+// Each note says everything: which pair this rank has for the peer, whether it is connected to the
+// peer's, and while a checkpoint is taken what it has counted. Notes are sent again until they are
+// answered, so it does no harm if they are lost, late or doubled.
 //
 //	idle -> greeting         a frame is to be sent, or a note of the peer has come
 //	     -> known            the peer's pair is known, and this one is connected to it
@@ -49,12 +51,14 @@
 //
 // # A checkpoint
 //
-// A connection is level when both ranks have quiesced, have nothing of theirs under way, and each has received as many messages as the other has posted.
-// Who has quiesced posts nothing but what frames of the peer ask for, so this lasts. Quiet freezes the layer when all
-// connections are level, and has it close what is not signalled. Notes name the attempt by a random number of each side, and
-// are not taken for another one.
+// A connection is level when both ranks have quiesced, have nothing of theirs under way, and each
+// has received as many messages as the other has posted. A rank that has quiesced posts only
+// replies to frames of the peer, so this lasts. Quiet freezes the layer when all connections are
+// level, and makes it close unsignalled requests. Notes name the attempt by a random number of
+// each side, and are not taken for another one.
 //
-// Restart opens a device, which need not be of the same kind, and has the layer make its pairs anew. The address that a rank then publishes has
-// a link for each connection. Those that both ends have published go on, with their credits. All others are made anew when they are
-// needed, as are all if the new device allows less than the old one (its limits).
+// Restart opens a device, which need not be of the same kind, and makes the layer recreate its
+// pairs. The address that a rank then publishes has a link for each connection. Those that both
+// ends have published go on, with their credits. All others are recreated when they are needed. If
+// the limits of the new device are lower than those of the old one, all are.
 package rdma

@@ -75,7 +75,7 @@ func init() { rpi.Register("rdma", func() rpi.Module { return New() }) }
 // New returns a module that is not started. Its parameters tell which provider it uses.
 func New() *Module { return Over(nil) }
 
-// Over returns a module over a provider, whatever the parameters say.
+// Over returns a module over a provider, and ignores the parameters' choice.
 func Over(p provider.Provider) *Module {
 	m := &Module{from: p}
 	m.init()
@@ -108,7 +108,7 @@ func (m *Module) Start(env rpi.Env) ([]byte, error) {
 	return m.own.encode(), nil
 }
 
-// enter takes what the module is told.
+// enter takes the values for the module.
 func (m *Module) enter(env rpi.Env) (err error) {
 	if len(env.Secret) == 0 {
 		return errors.New("rdma: no secret to authenticate peers with")
@@ -207,7 +207,7 @@ func (m *Module) Send(peer int, h *rpi.Header, payload []byte, ref rpi.Ref, more
 	return result
 }
 
-// Flush posts what was held back.
+// Flush posts messages that were held back.
 func (m *Module) Flush() bool {
 	left := true
 	for _, c := range m.todo {

@@ -61,7 +61,8 @@ func seal(secret, p []byte) []byte {
 	return h.Sum(nil)
 }
 
-// decodeNote reads a datagram. It reports whether it is a note of somebody who knows the secret. The address is a part of p.
+// decodeNote reads a datagram. It reports whether its sender knows the secret. The address is a
+// part of p.
 func decodeNote(p, secret []byte) (n note, ok bool) {
 	le := binary.LittleEndian
 	end := len(p) - sha256.Size

@@ -15,7 +15,7 @@ import (
 
 // pace is when notes are sent again.
 type pace struct {
-	at   time.Time // zero: nobody waits for an answer
+	at   time.Time // zero: no answer is waited for
 	step time.Duration
 }
 

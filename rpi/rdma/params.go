@@ -21,7 +21,8 @@ type params struct {
 	depth, slot, eager, receives int
 }
 
-// CheckParams says what is wrong with the rdma.* entries of a job's parameters. It returns nil if nothing is.
+// CheckParams returns an error if the rdma.* entries of a job's parameters are invalid. It returns
+// nil if nothing is.
 func CheckParams(given map[string]string) error {
 	_, err := parseParams(given)
 	return err

@@ -17,7 +17,7 @@ func (c *conn) came(buffer, bytes int) {
 	c.m.list(c)
 }
 
-// work does what can be done now, and has the rest done at a later Poll.
+// work does all possible work now, and leaves the rest to a later Poll.
 func (c *conn) work() (moved bool) {
 	if c.state == down {
 		return false
@@ -53,12 +53,12 @@ func (c *conn) waits() bool {
 	return len(c.waiting) == 0 && (c.dones == 0 || !c.room()) && len(c.batch) == 0
 }
 
-// idle reports whether nothing of this side is under way, but for completions.
+// idle reports whether nothing of this side is under way except completions.
 func (c *conn) idle() bool {
 	return len(c.batch) == 0 && len(c.lent) == 0 && !c.read.begun && len(c.waiting) == 0 && c.dones == 0
 }
 
-// deliver gives the engine what has come, until it has had enough or a payload has to be read.
+// deliver gives the engine arrived messages, until it has had enough or a payload has to be read.
 func (c *conn) deliver() (moved bool) {
 	for c.state == up && !c.read.begun && len(c.waiting) > 0 {
 		a := c.waiting[0]

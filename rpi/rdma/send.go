@@ -32,7 +32,7 @@ func (c *conn) compose(kind byte, n int) []byte {
 	return p
 }
 
-// message posts what was composed. A short one does not use its slot up.
+// message posts the composed message. A short one does not use its slot up.
 func (c *conn) message(p []byte) {
 	r := virtual.Request{Opcode: provider.Send}
 	if len(p) <= c.m.inline {
@@ -63,7 +63,7 @@ func (c *conn) short(kind byte) {
 	c.messages++
 }
 
-// post adds a request to the batch. Each few are signalled, and so is each that somebody waits for.
+// post adds a request to the batch. One in a few is signalled, and so is each that is waited for.
 func (c *conn) post(r virtual.Request, u use) {
 	r.ID = c.posted
 	c.uses[c.posted%uint64(len(c.uses))] = u
@@ -145,7 +145,7 @@ func (m *Module) staged(which int, c *conn) (*stage, error) {
 	return s, nil
 }
 
-// unstage frees a stage. Whoever waits for it is told.
+// unstage frees a stage. Its waiter is told.
 func (m *Module) unstage(which int) {
 	m.stages[which].user = nil
 	for _, c := range m.all {

@@ -59,8 +59,8 @@ func forbidden(errno syscall.Errno) bool {
 	return errno == unix.EPERM || errno == unix.EACCES || errno == unix.ENOSYS
 }
 
-// deny notes that this rank has no access to the peer's memory. It reports that if parameter
-// shm.direct asked for the access.
+// deny records that this rank has no access to the peer's memory. It reports that if
+// parameter shm.direct asked for the access.
 func (m *Module) deny(peer int, trap uintptr, errno syscall.Errno) {
 	p := &m.peers[peer]
 	if p.access == denied {
@@ -94,7 +94,7 @@ func (m *Module) remedy(peer int, trap uintptr, errno syscall.Errno) string {
 }
 
 // allow gives the other ranks access to this process's memory where Linux asks for leave (Yama in
-// mode 1). The leave is for all processes of the user, as it is without Yama: nobody can say yet
+// mode 1). The leave is for all processes of the user, as it is without Yama: it is not known yet
 // which processes will be the ranks.
 func allow() {
 	if yama() == "1" {

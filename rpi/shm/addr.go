@@ -77,8 +77,8 @@ func (m *Module) proof(rank int, nonce []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// check makes sure that /proc shows this process to itself under its own pid. If it does not, it
-// shows the process to nobody.
+// check makes sure that /proc shows this process to itself under its own pid. If it does not,
+// the process is not shown at all.
 func (a *address) check() error {
 	fd, err := openSegment(a.pid, a.fd, a.size)
 	if err != nil {

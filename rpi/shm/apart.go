@@ -30,7 +30,7 @@ func (a *apart) timed(n int) bool {
 	return a.pieces%apartEvery == 0 && n == largeChunk
 }
 
-// took notes that copying a large chunk took from begin to end.
+// took records that copying a large chunk took from begin to end.
 func (a *apart) took(begin, end time.Time) {
 	if end.Sub(begin) < apartPiece {
 		a.slow = 0

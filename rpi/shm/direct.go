@@ -30,7 +30,7 @@ const (
 	slotWriter    = 2
 )
 
-// published is what a rank knows of one of its own slots.
+// published is a rank's state of one of its own slots.
 type published struct {
 	buf  unsafe.Pointer // keeps it where it is
 	peer int

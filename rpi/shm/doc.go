@@ -26,12 +26,12 @@
 // The sizes depend on how many ranks share the machine (see geometry). Memory is taken only
 // when it is first used.
 //
-// Peers map boards and rings read-only. So a rank can spoil what it says itself, and nobody
-// else's words. Peers map the pool a second time, writable, although nobody writes another
-// rank's pool. Frames of up to 64 KB are read through this second mapping, which takes 0.6 to
-// 1 of the time: the processor then moves a cache line to its reader instead of sharing it
-// (see Module.payload). The price is that a stray pointer may spoil a payload of another rank,
-// as it may spoil one that was received.
+// Peers map boards and rings read-only. So a rank can spoil its own words, and no other
+// rank's. Peers map the pool a second time, writable, although no rank writes another's
+// pool. Frames of up to 64 KB are read through this second mapping, which takes 0.6 to 1 of
+// the time: the processor then moves a cache line to its reader instead of sharing it (see
+// Module.payload). The price is that a stray pointer may spoil a payload of another rank, as
+// it may spoil one that was received.
 //
 // # Rings
 //
@@ -63,9 +63,9 @@
 //   - Any other frame has a header and a first chunk in its first cell. Further cells follow,
 //     one for each chunk. The receiver copies one chunk while the sender fills the next.
 //
-// Large pieces are copied without fetching what they overwrite, where the processor can do so.
-// Poll and Flush continue a frame for which there was no room. A chunk is free when the cell
-// that named it is used up. Only the sender keeps account of its chunks.
+// Large pieces are copied without fetching the lines that they overwrite, if the processor can
+// do so. Poll and Flush continue a frame for which there was no room. A chunk is free when the
+// cell that named it is used up. Only the sender keeps account of its chunks.
 //
 // A rank writes its door at a peer when it opens its ring, and again when it leaves.
 //
@@ -90,17 +90,16 @@
 //
 // For such a copy a rank publishes a buffer in a slot of its control part. The key is the
 // slot's number and generation. A number of a process may be used again, so the copy also reads
-// the mark of the peer's segment, which tells whether it is that process. What is forbidden, or
-// fails, goes as Data frames. What is forbidden is also reported once, if parameter shm.direct
-// asked for it.
+// the mark of the peer's segment, which tells whether it is that process. Copies that are
+// forbidden, or fail, are replaced by Data frames. A forbidden copy is also reported once, if
+// parameter shm.direct asked for it.
 //
 // # Death
 //
 // A rank that leaves says so in its doors. A rank that was killed is missed by peers that have
 // slept for a second. They find that its mark cannot be read or, if they may not read it, that
 // its process is not there. Either way the frames that are whole in its ring are delivered
-// first. Nobody looks after a peer whose memory was never needed: whatever started the ranks
-// knows of its death.
+// first. A peer whose memory was never needed is not watched: the launcher notices its death.
 //
 // # Trust
 //

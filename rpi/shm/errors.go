@@ -2,7 +2,7 @@ package shm
 
 import "errors"
 
-// Sink.Down is told one of these errors, wrapped with the peer and what was found.
+// Sink.Down gets one of these errors, wrapped with the peer and the details.
 var (
 	// ErrClosed: the peer has left.
 	ErrClosed = errors.New("the peer has left")

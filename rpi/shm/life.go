@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roundEvery is how long a rank sleeps undisturbed before it looks whether its peers still live.
-// What started the ranks knows sooner, as a rule. Tests set another time.
+// roundEvery is how long a rank sleeps undisturbed before it checks whether its peers still
+// live. What started the ranks knows sooner, as a rule. Tests set another time.
 var roundEvery = time.Second
 
-// round looks whether the peers still live.
+// round checks whether the peers still live.
 func (m *Module) round() (found bool) {
 	m.late.Store(false)
 	for i := range m.peers {
@@ -35,7 +35,7 @@ func (m *Module) alive(peer int) bool {
 	return unix.Kill(m.peers[peer].addr.pid, 0) != unix.ESRCH
 }
 
-// ending notes that nothing more will come from a peer. Its ring is read to the end first.
+// ending records that nothing more will come from a peer. Its ring is read to the end first.
 func (m *Module) ending(peer int, why error) {
 	p := &m.peers[peer]
 	if p.end == nil {

@@ -108,7 +108,7 @@ func takeChunk(c *cell, w uint64, payload, buf []byte) bool {
 	return true
 }
 
-// owe notes that TakeShort has used up a chunk of the peer's: see settleUp.
+// owe records that TakeShort has used up a chunk of the peer's: see settleUp.
 func (m *Module) owe(peer int, p *peer) {
 	in := &p.in
 	switch {

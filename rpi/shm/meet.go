@@ -73,7 +73,7 @@ func (m *Module) meet(rank int) error {
 	pr.in.taken = m.ctl.taken(rank)
 	pr.mapped = true
 	if m.params.direct > 0 {
-		m.trusted(rank) // what is denied is told now
+		m.trusted(rank) // report denials now
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type Module struct {
 	leaving []int // peers that have left or died, while their rings are read
 }
 
-// peer is what is known of another rank.
+// peer is the state of another rank.
 type peer struct {
 	addr   address
 	known  bool // has an address
@@ -59,7 +59,7 @@ type peer struct {
 	why    error // why it is not mapped, or down
 	ctl    control
 	data   []byte  // its whole segment, read only
-	pool   []byte  // its pool, mapped once more, writable though nobody writes it: see payload
+	pool   []byte  // its pool, mapped once more, writable though it is never written: see payload
 	base   uintptr // where its segment is in its own memory
 	bell   *uint32
 	out    sender
@@ -190,9 +190,10 @@ func (m *Module) Quiet() bool { return m.Flush() && len(m.broken) == 0 }
 // Continue has nothing to do.
 func (m *Module) Continue() {}
 
-// Restart forgets everything and starts anew. After a restart from an image of the whole process,
-// the mapped memory belongs to this process alone and the descriptor leads nowhere. Where the process
-// has lived on, peers still map its old segment until they restart, and their old segments are theirs.
+// Restart forgets everything and starts again. After a restart from an image of the whole process,
+// the mapped memory belongs to this process alone and the descriptor leads nowhere. Where the
+// process has lived on, peers still map its old segment until they restart, and their old segments
+// are theirs.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)

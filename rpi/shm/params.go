@@ -12,7 +12,7 @@ func Parameters() []rpi.Parameter {
 	}
 }
 
-// Values of shm.direct that are no number of bytes.
+// Values of shm.direct that are not a number of bytes.
 const (
 	directNever = 0
 	directApart = -1
@@ -23,8 +23,8 @@ type params struct {
 	eager, direct int
 }
 
-// CheckParams says what is wrong with the shm.* entries of a job's parameters, nil
-// if nothing is.
+// CheckParams returns an error if the shm.* entries of a job's parameters are
+// invalid.
 func CheckParams(given map[string]string) error {
 	_, err := parseParams(given)
 	return err

@@ -77,7 +77,7 @@ func cellsAt(mem []byte, at, n int) []cell {
 	return unsafe.Slice((*cell)(unsafe.Pointer(&mem[at : at+n*cellSize][0])), n)
 }
 
-// Poll delivers what has arrived and continues frames under way.
+// Poll delivers arrived frames and continues frames under way.
 func (m *Module) Poll() (moved bool) {
 	if atomic.LoadUint32(m.arrivals) != m.seen {
 		m.answer()
@@ -101,7 +101,7 @@ func (m *Module) Poll() (moved bool) {
 	return moved
 }
 
-// attend does what is rarely needed in Poll.
+// attend does the rare work of Poll.
 func (m *Module) attend() (moved bool) {
 	if len(m.busy) > 0 {
 		moved = m.goOn()
@@ -284,8 +284,8 @@ func (m *Module) assure() {
 	m.told = m.told[:0]
 }
 
-// wide delivers a frame, or a piece of one. It copies the cell first: what is checked is what is
-// used.
+// wide delivers a frame, or a piece of one. It copies the cell first: the checked bytes are the
+// used ones.
 func (m *Module) wide(peer int, p *peer, shared *cell, word uint64) error {
 	in := &p.in
 	c := *shared.wide()

@@ -151,7 +151,7 @@ func fellowsIn(room int) (n [alsoMax/2 + 1]uint32) {
 	return n
 }
 
-// Open returns what was sent last to a peer.
+// Open returns the last message to a peer.
 func (m *Module) Open(peer int) *shared.Open { return &m.peers[peer].out.open }
 
 // sendPair sends a message in two cells. Three cells were slower than a chunk, which is always in
@@ -236,8 +236,8 @@ func (m *Module) openRing(peer int) {
 	m.rings += n * cellSize
 }
 
-// starve notes that a Writable is owed. It wakes the peers that were sent something: they must
-// know of it to make room.
+// starve records that a Writable is owed. It wakes the peers that were sent something: they
+// must know of it to make room.
 func (m *Module) starve(peer int) {
 	p := &m.peers[peer]
 	if !p.out.full {
@@ -252,8 +252,8 @@ func (m *Module) learn(peer int) {
 	m.heard(peer, atomic.LoadUint32(m.peers[peer].out.taken))
 }
 
-// heard notes how many cells the peer has used up, and takes back the chunks that they named. News
-// may come late: a smaller number than before is ignored.
+// heard records how many cells the peer has used up, and takes back the chunks that they named.
+// News may come late: a smaller number than before is ignored.
 func (m *Module) heard(peer int, used uint32) {
 	o := &m.peers[peer].out
 	n := used - o.used
@@ -401,7 +401,7 @@ func (m *Module) clean() {
 	m.dirty = m.dirty[:0]
 }
 
-// fenced is what fence writes. Nobody reads it.
+// fenced is what fence writes. It is never read.
 var fenced atomic.Uint32
 
 // fence returns when all stores before it have been seen.

@@ -18,7 +18,7 @@ const segmentName = "gorun-shm"
 const segmentSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // createSegment makes the memory of this rank. It has no name that could be left behind, and
-// nobody can make it shorter under a process that maps it.
+// no process can shorten it under one that maps it.
 func createSegment(size int) (fd int, err error) {
 	fd, err = unix.MemfdCreate(segmentName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // Linux before 6.3

@@ -13,7 +13,7 @@ import (
 const quickLooks = 16
 
 // TakeShort takes the next message of a peer if it has that envelope and fits into buf. It leaves
-// to Poll all that is not just as expected, also what is corrupt.
+// everything unexpected to Poll, including corrupt cells.
 func (m *Module) TakeShort(peer int, ctx uint64, tag int32, typ uint32, buf []byte) int {
 	p := &m.peers[peer]
 	in := &p.in
@@ -93,8 +93,8 @@ func (m *Module) takeOdd(peer int, p *peer, s *spot, want label, buf []byte) int
 	return n
 }
 
-// believe notes what a cell says of this rank's own cells, and reports whether it can be. If not,
-// nothing more is taken from the peer.
+// believe records what a cell says about this rank's own cells, and reports whether that is
+// possible. If not, nothing more is taken from the peer.
 func (m *Module) believe(peer int, p *peer, w uint64) bool {
 	m.heard(peer, uint32(w>>32))
 	if p.down {

@@ -47,7 +47,7 @@ func (m *Module) seek(peer int) {
 	}
 }
 
-// place notes where a peer listens.
+// place records where a peer listens.
 func (m *Module) place(peer int, p []byte) error {
 	a, err := decodeAddress(p)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *Module) placed() {
 		p := m.peer(a.peer)
 		err := m.place(a.peer, a.addr)
 		if err != nil {
-			p.asked = false // who wants it later asks again, and hears why
+			p.asked = false // a later caller asks again, and gets the reason
 		}
 		switch {
 		case p.state != idle || !p.wanted:

@@ -24,8 +24,8 @@ type conn struct {
 	watch    watch
 	question *question // it waits for an answer; nil: there is none
 
-	// Somebody will write what out holds. Either the connection is on the module's dirty list, or it is blocked
-	// and EPOLLOUT is armed, or flush is on the stack.
+	// The content of out will be written. Either the connection is on the module's dirty list, or
+	// it is blocked and EPOLLOUT is armed, or flush is on the stack.
 	dirty    bool
 	blocked  bool // the socket took less than it was offered
 	armed    bool // EPOLLOUT is among the events waited for; disarmed lazily
@@ -145,7 +145,7 @@ func (c *conn) write(done []rpi.Ref) (int, []rpi.Ref) {
 	return n, done
 }
 
-// block notes that the socket is full and has epoll tell when it no longer is.
+// block records that the socket is full and makes epoll report when it no longer is.
 func (c *conn) block() {
 	if !c.blocked {
 		c.blocked = true
@@ -195,8 +195,8 @@ func (c *conn) flush() (moved bool) {
 	return moved
 }
 
-// breakOff notes that nothing more can be written. Accepted frames are lost with the peer. What the peer has
-// sent before can still be read.
+// breakOff records that nothing more can be written. Accepted frames are lost with the peer. What
+// the peer has sent before can still be read.
 func (c *conn) breakOff(err error) {
 	if c.err == nil {
 		c.err = err
@@ -219,7 +219,7 @@ func (c *conn) ready(events uint32) (moved bool) {
 	return moved
 }
 
-// receive reads what has arrived. It reports whether anything had; the end of the connection counts.
+// receive reads arrived bytes. It reports whether anything had; the end of the connection counts.
 func (c *conn) receive() (moved bool) {
 	for range readMax {
 		n, more, e := c.in.read(c.fd, &c.m.vec)

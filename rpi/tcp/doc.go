@@ -23,10 +23,11 @@
 //
 // # Cut paths
 //
-// Two machines may be cut from one another while everybody else reaches both. TCP waits a quarter of an hour for
-// that. So once a second the module asks the kernel about connections with something unacknowledged, and tells
-// (rpi.Env.Suspect) of peers whose machine has not answered for tcp.suspect. The head decides what follows. A rank
-// that is only stopped is not told of: its machine answers. watch.go has the rule.
+// Two machines may be cut off from one another while all others reach both. TCP waits a quarter of
+// an hour for that. So once a second the module asks the kernel about connections with something
+// unacknowledged, and tells (rpi.Env.Suspect) of peers whose machine has not answered for
+// tcp.suspect. The head decides what follows. A rank that is only stopped is not told of: its
+// machine answers. watch.go has the rule.
 //
 // # Connecting
 //

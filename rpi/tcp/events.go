@@ -210,7 +210,8 @@ func (e *events) Wake() {
 // tick is how long the timer runs at most. So it is never late by more than a process has stood still, see excuse.
 const tick = time.Second
 
-// alarm makes sure that the timer fires no later than t, and within a tick. Who waits for longer sets it again.
+// alarm makes sure that the timer fires no later than t, and within a tick. A longer wait sets it
+// again.
 func (e *events) alarm(t time.Time) {
 	now := time.Now()
 	if next := now.Add(tick); t.After(next) {

@@ -35,7 +35,7 @@ func (l listener) ready(uint32) bool {
 	return true
 }
 
-// hush takes the listener out of what is waited for, or back in.
+// hush removes the listener from the awaited descriptors, or adds it again.
 func (m *Module) hush(quiet bool) {
 	events := uint32(unix.EPOLLIN)
 	if quiet {
@@ -46,8 +46,8 @@ func (m *Module) hush(quiet bool) {
 	}
 }
 
-// guest is a connection that somebody else has begun and has not proved
-// himself on.
+// guest is a connection begun by another process that has not proved its
+// identity.
 type guest struct {
 	talk
 	m        *Module
@@ -75,7 +75,7 @@ func (m *Module) welcome(fd int) {
 	g.ready(0) // a rank has said hello by now
 }
 
-// evict makes room: the oldest guest who has not said who he is goes first.
+// evict makes room: the oldest guest without a proof is dropped first.
 func (m *Module) evict() {
 	victim := m.guests[0]
 	for _, g := range m.guests {

@@ -40,7 +40,7 @@ func (h *hello) encode(p []byte) {
 	copy(p[32:], h.nonce[:])
 }
 
-// decode reports whether p is a hello at all, of whatever version.
+// decode reports whether p is a hello at all, of any version.
 func (h *hello) decode(p []byte) bool {
 	if len(p) != helloSize || string(p[:8]) != helloMagic {
 		return false

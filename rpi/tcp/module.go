@@ -64,7 +64,7 @@ type peer struct {
 	asked     bool // for its address
 	route     route
 	state     state
-	wanted    bool      // somebody was answered Full: connect, and call Writable
+	wanted    bool      // a Send was answered Full: connect, and call Writable
 	began     time.Time // the first try of the connection
 	heard     bool      // its machine has answered since
 	suspected bool      // env.Suspect was told
@@ -190,7 +190,7 @@ func (m *Module) deny(peer int) {
 	}
 }
 
-// peer is what is known of a rank.
+// peer is the state of a rank.
 func (m *Module) peer(rank int) *peer {
 	if m.peers[rank] == nil {
 		m.peers[rank] = &peer{}
@@ -370,7 +370,7 @@ func (m *Module) Quiet() bool {
 	return m.attempts == 0 && len(m.guests) == 0 && m.Flush() && len(m.broken)+len(m.failed) == 0
 }
 
-// Continue begins anew what Quiesce has torn down.
+// Continue sets up again what Quiesce has torn down.
 func (m *Module) Continue() {
 	m.quiesced = false
 	m.hush(false)
@@ -392,9 +392,9 @@ func (m *Module) Continue() {
 	}
 }
 
-// Restart forgets everything and starts anew. It closes the numbers of the old descriptors. After a native
-// image these are closed already or stand for the old ones. Where the process has lived on they are connections
-// to peers, which do not look at them before they restart as well.
+// Restart forgets everything and starts again. It closes the numbers of the old descriptors. After
+// a native image these are closed already or stand for the old ones. Where the process has lived on
+// they are connections to peers, which do not look at them before they restart as well.
 func (m *Module) Restart(env rpi.Env) ([]byte, error) {
 	m.release()
 	return m.Start(env)

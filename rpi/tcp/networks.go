@@ -179,7 +179,7 @@ func holds(all []ifaddr.Address, ip netip.Addr) bool {
 	return slices.ContainsFunc(all, func(a ifaddr.Address) bool { return a.IP == ip })
 }
 
-// distinct removes what has come before.
+// distinct removes repeated elements.
 func distinct(ips []netip.Addr) (all []netip.Addr) {
 	for _, ip := range ips {
 		if !slices.Contains(all, ip) {

@@ -72,7 +72,7 @@ func (o *output) reserve(n int) {
 	o.move(make([]byte, size))
 }
 
-// move brings what is pending to the front of to.
+// move moves pending output to the front of to.
 func (o *output) move(to []byte) {
 	copy(to, o.buf[o.r:o.w])
 	for i := range o.n {

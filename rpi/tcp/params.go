@@ -36,7 +36,7 @@ type params struct {
 	strangers                       int
 	networks                        []network
 	congestion                      string // name of the kernel's; "": its default
-	tentative                       bool   // the default will do if the kernel refuses that one
+	tentative                       bool   // the default suffices if the kernel refuses that one
 }
 
 // settle makes the choices that depend on whether all ranks are on this machine.
@@ -91,7 +91,8 @@ func congestionOf(fd int) string {
 	return strings.TrimRight(name, "\x00")
 }
 
-// CheckParams says what is wrong with the tcp.* entries of a job's parameters. It returns nil if nothing is.
+// CheckParams returns an error if the tcp.* entries of a job's parameters are invalid. It returns
+// nil if nothing is.
 func CheckParams(given map[string]string) error {
 	_, err := parseParams(given)
 	return err

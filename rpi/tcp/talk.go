@@ -15,7 +15,7 @@ type talk struct {
 	have int
 }
 
-// flush writes what is pending and reports whether all of it has left.
+// flush writes pending output and reports whether all of it has left.
 func (t *talk) flush() (bool, error) {
 	for len(t.out) > 0 {
 		n, e := send(t.fd, t.out)

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A path between two machines may be cut while both see everybody else. TCP does not tell for a quarter of an hour.
-// So once a second, as long as there is something unacknowledged, the module asks the kernel (TCP_INFO). This tells
-// a cut path from a peer that does not read, because its process is stopped:
+// A path between two machines may be cut while both see all others. TCP does not tell for a quarter
+// of an hour. So once a second, as long as there is something unacknowledged, the module asks the
+// kernel (TCP_INFO). This tells a cut path from a peer that does not read, because its process is
+// stopped:
 //
 //	                          unacked  retransmits  probes  last acknowledgement
 //	path cut                  > 0      grows        0       longer and longer ago
@@ -19,9 +20,9 @@ import (
 //
 // TCP_USER_TIMEOUT cannot tell: it also ends connections to a peer that is only stopped.
 //
-// Where much is lost a connection is silent for long, too: after some losses in a row it sends every ten seconds. So
-// the peer's machine is asked besides, once a second, by the first packet of another connection (question). Any
-// answer will do.
+// Where much is lost a connection is silent for long, too: after some losses in a row it sends
+// every ten seconds. So the peer's machine is asked besides, once a second, by the first packet of
+// another connection (question). Any answer suffices.
 
 const (
 	watchEvery = time.Second
@@ -76,13 +77,13 @@ func signsOf(fd int) signs {
 	}
 }
 
-// wrote notes that a connection has something to be acknowledged, so that it will be looked at.
+// wrote records that a connection has unacknowledged data, so that it will be checked.
 func (c *conn) wrote() {
 	c.look = true
 	c.m.expect()
 }
 
-// expect makes sure that somebody looks a second from now. Between ranks of one machine nothing can be cut.
+// expect schedules a check a second from now. Between ranks of one machine nothing can be cut.
 func (m *Module) expect() {
 	if m.env.Wide && m.watchAt.IsZero() {
 		m.watchAt = time.Now().Add(watchEvery)
@@ -164,7 +165,7 @@ func (c *conn) forget() {
 	}
 }
 
-// ready takes the outcome. A machine on which nobody listens any more has answered as well.
+// ready takes the outcome. A machine without a listener has answered as well.
 func (q *question) ready(uint32) bool {
 	err := connected(q.fd)
 	if q.c.forget(); err == nil || err == unix.ECONNREFUSED {

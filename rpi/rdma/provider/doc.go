@@ -10,10 +10,11 @@
 //
 // # Who may call
 //
-// One goroutine at a time calls the objects of one Device, any goroutine. Nothing blocks but Open, Close and the
-// calls that make objects. Each object is closed once, after all that was made with it: queue pairs before their
-// queues, regions, queues and pairs before their domain, all before the device. Otherwise Close returns ErrBusy and changes
-// nothing. Device.Close closes what is left, in that order.
+// One goroutine at a time calls the objects of one Device, any goroutine. Nothing blocks but Open,
+// Close and the calls that make objects. Each object is closed once, after all that was made with
+// it: queue pairs before their queues, regions, queues and pairs before their domain, all before
+// the device. Otherwise Close returns ErrBusy and changes nothing. Device.Close closes the
+// remaining objects, in that order.
 //
 // A Device is of one process. Where it lives on in a forked or restored process nothing may be called but Device.Abandon.
 //

@@ -86,8 +86,9 @@ type MemoryRegion interface {
 
 // CompletionQueue collects completions of the queue pairs made with it.
 type CompletionQueue interface {
-	// Poll moves completions to dst and returns how many. It makes progress for the whole device, also with an empty dst. ErrOverrun: the
-	// queue had no room for a completion; it and its pairs are of no use any more.
+	// Poll moves completions to dst and returns how many. It makes progress for the whole device,
+	// also with an empty dst. ErrOverrun: the queue had no room for a completion; it and its pairs
+	// cannot be used any more.
 	Poll(dst []Completion) (int, error)
 	// Arm has Descriptor get readable once, by the next completion that is added; with solicited alone, by the next
 	// receive that its sender has marked Solicited, or that fails. What is in the queue already does not count: poll once more after Arm, before waiting.

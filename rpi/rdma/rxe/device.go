@@ -195,7 +195,7 @@ const inlineMost = 512
 // Info tells what the device can do.
 func (d *Device) Info() provider.Info { return d.info }
 
-// Close closes the device; the kernel closes what was made of it.
+// Close closes the device; the kernel closes the objects made from it.
 func (d *Device) Close() error {
 	if d.closed {
 		return provider.ErrClosed

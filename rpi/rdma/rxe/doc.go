@@ -17,6 +17,6 @@
 //
 // # Limits
 //
-// The driver moves bytes by threads of the kernel, whether the process polls or not. It pins what is registered: ulimit -l bounds that for
-// all but root.
+// The driver moves bytes by threads of the kernel, whether the process polls or not. It pins
+// registered memory: ulimit -l bounds that for all but root.
 package rxe

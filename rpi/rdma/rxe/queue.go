@@ -93,7 +93,7 @@ func (q *queue) Poll(dst []provider.Completion) (n int, err error) {
 	return n, nil
 }
 
-// take reads a completion. Those of a closed pair are none, but for the slot that they free.
+// take reads a completion. Those of a closed pair do not count, except that they free a slot.
 func (q *queue) take(e []byte, c *provider.Completion) bool {
 	ne := binary.NativeEndian
 	number, id := ne.Uint32(e[wcPair:]), ne.Uint64(e[wcID:])

@@ -58,11 +58,11 @@ func (r *ring) next() { r.at = (r.at + 1) & r.mask }
 // full tells a producer that there is no room.
 func (r *ring) full() bool { return (r.at+1)&r.mask == atomic.LoadUint32(r.word(offConsumer))&r.mask }
 
-// publish gives the driver what was produced.
+// publish gives the driver the produced entries.
 func (r *ring) publish() { atomic.StoreUint32(r.word(offProducer), r.at) }
 
 // filled tells a consumer how many elements there are.
 func (r *ring) filled() uint32 { return (atomic.LoadUint32(r.word(offProducer)) - r.at) & r.mask }
 
-// give gives the driver back what was consumed.
+// give gives the consumed entries back to the driver.
 func (r *ring) give() { atomic.StoreUint32(r.word(offConsumer), r.at) }

@@ -16,7 +16,7 @@ type network interface {
 	address() []byte
 	send(to []byte, b []byte)
 	receive(b []byte) (n int, ok bool)
-	unreachable() (address []byte, ok bool) // nobody is there any more
+	unreachable() (address []byte, ok bool) // no process is there any more
 	now() int64                             // ns, or steps
 	wait() int64                            // how long an answer may take
 	alarm(at int64)                         // descriptors are to be readable then; 0: never
@@ -252,7 +252,7 @@ func (d *Device) arrived(p *packet) {
 		return
 	}
 	if q == nil || q.cookie != p.Cookie {
-		return // for nobody, or of nobody
+		return // without receiver or sender here
 	}
 	switch p.Kind {
 	case data:

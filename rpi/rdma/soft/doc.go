@@ -7,10 +7,12 @@
 //
 // # Protocol
 //
-// Requests are cut into packets of at most an MTU, numbered by pair. The receiver takes them in order, drops what is out of order
-// (go back N), and acknowledges by the number that it expects next. A read asks for an MTU with each packet; the answers have the numbers of their
-// questions. What is not acknowledged is sent again after a while that doubles. A message without a receive is answered by "not ready"; the
-// next receive that is posted there has the sender go on at once.
+// Requests are cut into packets of at most an MTU, numbered by pair. The receiver takes them in
+// order, drops packets out of order (go back N), and acknowledges by the number that it expects
+// next. A read asks for an MTU with each packet; the answers have the numbers of their questions.
+// Packets that are not acknowledged are sent again after a time that doubles. A message without a
+// receive is answered by "not ready"; the next receive that is posted there makes the sender go on
+// at once.
 //
 //	data   ->   opcode, number, first, last, immediate, address and key in memory, bytes
 //	       <-   ack: next number; not ready, or a status that fails the pair
@@ -20,6 +22,6 @@
 // A packet names the pair that it is for by number and a random cookie that only its peer was told. So strangers who do not see the traffic cannot
 // send to it. Nothing is encrypted.
 //
-// A peer that does nothing is not gone: it may compute, or stand still (Info.Manual). A pair fails with RetryExceeded when the peer's kernel or
-// device says that nobody is there any more.
+// A peer that does nothing is not gone: it may compute, or stand still (Info.Manual). A pair fails
+// with RetryExceeded when the peer's kernel or device reports that no process is there any more.
 package soft

@@ -69,7 +69,7 @@ type port struct {
 	fabric *Fabric
 	id     uint32
 	inbox  [][]byte
-	gone   [][]byte // addresses where nobody is
+	gone   [][]byte // addresses without a device
 	evfd   int
 }
 

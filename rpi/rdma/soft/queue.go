@@ -114,7 +114,7 @@ func (q *queue) ring() {
 	_, _ = unix.Write(q.evfd, one[:]) // it can only be full, and is readable then
 }
 
-// Arm has the descriptor be readable with the next completion.
+// Arm makes the descriptor readable at the next completion.
 func (q *queue) Arm(solicited bool) error {
 	if !q.armed {
 		q.dev.armed++

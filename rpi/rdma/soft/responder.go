@@ -4,7 +4,7 @@ import (
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
-// tell acknowledges what has come.
+// tell acknowledges arrived packets.
 func (p *pair) tell(status provider.Status, refuse bool) {
 	a := packet{Kind: ack, To: p.peer.number, From: p.number, Cookie: p.peer.cookie, Number: p.expected, Status: status}
 	if refuse {
@@ -135,7 +135,7 @@ func (p *pair) sent(d *packet) (provider.Status, bool) {
 	return provider.Success, true
 }
 
-// spoilt ends a receive that the message does not suit, and returns what the sender is told.
+// spoilt ends a receive that the message does not suit, and returns the answer to the sender.
 func (p *pair) spoilt(why provider.Status) provider.Status {
 	p.open = false
 	p.received(&p.message, provider.Completion{Status: why}, true)

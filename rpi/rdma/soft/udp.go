@@ -106,7 +106,7 @@ func (n *udp) open(ip netip.Addr) (err error) {
 		return err
 	}
 	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
-		_ = unix.SetsockoptInt(n.fd, unix.SOL_SOCKET, option, udpBuffer) // the kernel gives what it allows
+		_ = unix.SetsockoptInt(n.fd, unix.SOL_SOCKET, option, udpBuffer) // the kernel grants what it allows
 	}
 	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
 	if n.six {

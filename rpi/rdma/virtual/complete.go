@@ -90,7 +90,7 @@ func (m *Machine) received(p *pair, c *provider.Completion) (seen Completion, ok
 	return seen, true
 }
 
-// failed notes that a pair is of no use any more.
+// failed records that a pair cannot be used any more.
 func (m *Machine) failed(p *pair, why provider.Status) {
 	p.State = provider.Failed
 	p.died = p.died || m.phase == quiescing && why == provider.RetryExceeded

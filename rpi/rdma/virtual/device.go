@@ -7,8 +7,8 @@ import (
 	"github.com/gorun-mpi/gorun/rpi/rdma/provider"
 )
 
-// Device carries out what a Machine wants, on a provider's device. One goroutine at a time calls it. Checkpoints go through the
-// Machine, but for Quiet, Restart and Resume.
+// Device carries out what a Machine wants, on a provider's device. One goroutine at a time calls
+// it. Checkpoints go through the Machine, except Quiet, Restart and Resume.
 type Device struct {
 	*Machine
 	real    provider.Device
@@ -221,7 +221,8 @@ func Load(image []byte, memory func(region ID) []byte) (*Device, error) {
 	return d, nil
 }
 
-// run carries out the actions. One that fails does not keep others from theirs, but for what cannot be made: others are made of it.
+// run carries out the actions. One that fails does not prevent the others, except those that depend
+// on it: others are made of it.
 func (d *Device) run() error {
 	var failed error
 	actions := d.Actions()

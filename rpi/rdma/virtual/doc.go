@@ -1,16 +1,19 @@
-// Package virtual stands between programs and adapters with queue pairs, so that what was under way when an image was taken goes on in
-// another process, over another adapter or another kind of provider. It follows J. Cao, G. Kerr, K. Arya and G. Cooperman, Transparent
-// Checkpoint-Restart over InfiniBand (HPDC 2014), and counts where the paper sleeps.
+// Package virtual stands between programs and adapters with queue pairs, so that requests under way
+// when an image was taken go on in another process, over another adapter or another kind of
+// provider. It follows J. Cao, G. Kerr, K. Arya and G. Cooperman, Transparent Checkpoint-Restart
+// over InfiniBand (HPDC 2014), and counts where the paper sleeps.
 //
 // A Machine is the layer as a pure state machine: calls, completions and what peers tell go in, Actions for the provider come out.
 // A Device carries actions out. It is what programs and transports use.
 //
 // # Names
 //
-// A program never sees a real handle, number or key. An ID is rank, kind and count. Counts only rise and are part of the image, so IDs are
-// unique from the start, also after a restart of a restart. Peers are told PeerPair and RemoteRegion. These have the real
-// address and key as well, and the life in which they were so. After a restart each rank publishes a Book of what its IDs are now. What is in no
-// book was closed before. A key is valid for peers whose pair is of the region's domain.
+// A program never sees a real handle, number or key. An ID is rank, kind and count. Counts only
+// rise and are part of the image, so IDs are unique from the start, also after a restart of a
+// restart. Peers are told PeerPair and RemoteRegion. These have the real address and key as well,
+// and the life in which they were so. After a restart each rank publishes a Book of what its IDs
+// are now. Objects in no book were closed before. A key is valid for peers whose pair is of the
+// region's domain.
 //
 // # Log
 //
@@ -35,8 +38,9 @@
 // If all was received, the sender waits for all completions. Unsignalled requests at the end are closed by a marker, a signalled empty Write, for which each send queue has
 // one slot more than the program asked for. Otherwise it waits for the completions up to the first message that finds no receive.
 //
-// Reads and Writes that are not known to be over may have happened. To do them again is no harm: their buffers are the device's until their completion, and
-// no later message has told the peer of them.
+// Reads and Writes that are not known to be over may have happened. Repeating them does no harm:
+// their buffers are the device's until their completion, and no later message has told the peer of
+// them.
 //
 // After Continue and after a restart, polls are served from the private list first. Continue posts nothing. Resume posts
 // all that the log has, in order: receives first, then the states of each pair are gone through again, then sends.

@@ -17,7 +17,8 @@ type Count struct {
 // markersAtOnce is how many markers a completion queue has room for, beside the program's completions.
 const markersAtOnce = 16
 
-// PeerError says that a pair failed because its peer did not answer while the layer waited for what was under way.
+// PeerError says that a pair failed because its peer did not answer while the layer waited for
+// requests under way.
 type PeerError struct {
 	Pair, Peer ID
 	Status     provider.Status

@@ -16,7 +16,7 @@ func (m *Machine) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalBinary makes the machine what it was. Restart follows.
+// UnmarshalBinary restores the machine. Restart follows.
 func (m *Machine) UnmarshalBinary(data []byte) error {
 	*m = *New(0)
 	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&m.state); err != nil {

@@ -97,7 +97,8 @@ func (r *ring) pop() { r.Head, r.N = (r.Head+1)%len(r.Entries), r.N-1 }
 // unpush takes back the newest n.
 func (r *ring) unpush(n int) { r.N, r.Next = r.N-n, r.Next-uint64(n) }
 
-// keep drops what keep does not want, and numbers the rest anew. Nothing of the log is on a device.
+// keep drops the entries that its function refuses, and renumbers the rest. Nothing of the log is
+// on a device.
 func (r *ring) keep(keep func(*entry) bool) {
 	var left []entry
 	for i := range r.N {

@@ -2,8 +2,8 @@ package virtual
 
 import "github.com/gorun-mpi/gorun/rpi/rdma/provider"
 
-// Restart begins another life of a machine that was Quiet, with a provider that knows nothing of it. The actions make all objects
-// anew. Book, Learn and Resume follow.
+// Restart begins another life of a machine that was Quiet, with a provider that knows nothing of
+// it. The actions make all objects again. Book, Learn and Resume follow.
 func (m *Machine) Restart() {
 	m.phase = restarting
 	m.Life++
@@ -38,7 +38,7 @@ func (m *Machine) Restart() {
 	}
 }
 
-// trim drops from the logs of a pair what is over, and what only the layer itself has asked for.
+// trim drops from the logs of a pair finished requests, and those of the layer itself.
 func (m *Machine) trim(p *pair) {
 	over := 0 // entries up to the last message that was received
 	for i := range p.Sends.N {
@@ -54,7 +54,8 @@ func (m *Machine) trim(p *pair) {
 	p.marker = false
 }
 
-// Resume ends a Restart, when the books of all ranks have been learnt. The actions post what was not over.
+// Resume ends a Restart, when the books of all ranks have been learnt. The actions post the
+// unfinished requests.
 func (m *Machine) Resume() {
 	m.phase = running
 	for _, id := range sorted(m.Shared) {
