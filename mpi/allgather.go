@@ -3,6 +3,7 @@ package mpi
 import (
 	"github.com/gorun-mpi/gorun/internal/rank/coll"
 	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Allgather gives every rank the concatenation of all ranks' send, in the order of ranks. len(recv) is Size()
@@ -87,16 +88,23 @@ func (x *collective) allgather(p []byte, b blocks) error {
 	switch rule.Algorithm {
 	case coll.Shared:
 		return x.allgatherShared(p, block, rule.Segment)
-	case coll.Central:
-		return x.allgatherCentral(p, b)
-	case coll.Linear:
-		return x.allgatherLinear(p, b)
-	case coll.Bruck:
-		return x.allgatherBruck(p, block)
 	case coll.Levels:
 		return x.allgatherLevels(p, b)
 	}
-	return x.ring(p, b, 0)
+	s, known := x.plan(rule, b.size, false)
+	if !known {
+		switch n, me := x.c.size, x.c.rank; rule.Algorithm {
+		case coll.Central:
+			schedule.AllgatherCentral(s, me, n, b.total, b.at)
+		case coll.Linear:
+			schedule.Allgather(s, me, n, b.at, true)
+		case coll.Bruck:
+			schedule.AllgatherDoubling(s, me, n, b.size)
+		default:
+			schedule.AllgatherRing(s, me, n, b.at, true)
+		}
+	}
+	return x.carry(s, b.of(p, x.t.Size, x.c.rank), p)
 }
 
 // allgatherv is allgather with blocks of any length.
@@ -112,34 +120,13 @@ func (x *collective) allgatherv(p []byte, b blocks) error {
 	if err != nil {
 		return err
 	}
+	s := x.draft()
 	if rule.Algorithm == coll.Linear {
-		return x.allgatherLinear(p, b)
+		schedule.Allgather(s, x.c.rank, x.c.size, b.at, true)
+	} else {
+		schedule.AllgatherRing(s, x.c.rank, x.c.size, b.at, true)
 	}
-	return x.ring(p, b, 0)
-}
-
-// allgatherCentral sends all blocks to rank 0, which sends the result to everybody.
-func (x *collective) allgatherCentral(p []byte, b blocks) error {
-	if x.c.rank != 0 {
-		return x.exchange(0, b.of(p, x.t.Size, x.c.rank), 0, p)
-	}
-	if err := x.recvAll(p, b); err != nil {
-		return err
-	}
-	for r := 1; r < x.c.size; r++ {
-		x.put(r, p)
-	}
-	return x.run()
-}
-
-// allgatherLinear sends this rank's block to every other.
-func (x *collective) allgatherLinear(p []byte, b blocks) error {
-	own := b.of(p, x.t.Size, x.c.rank)
-	x.getAll(p, &b)
-	for d := 1; d < x.c.size; d++ {
-		x.put(x.above(d), own)
-	}
-	return x.run()
+	return x.carry(s, b.of(p, x.t.Size, x.c.rank), p)
 }
 
 // allgatherShared makes everybody read all blocks, or the result that one rank has put together.
@@ -149,38 +136,4 @@ func (x *collective) allgatherShared(p []byte, block, segment int) error {
 	return strips(1, block, x.piece(segment), func(off, k int) error {
 		return x.take(engine.Turn{Need: engine.Everybody, Once: once, Send: own[off : off+k], Want: k, Len: k, Into: p[off:], Stride: block})
 	})
-}
-
-// ring passes blocks round. In each step a rank passes to its right the block that last came from its left.
-// Block i belongs to the rank i above shift.
-func (x *collective) ring(p []byte, b blocks, shift int) error {
-	n, size := x.c.size, x.t.Size
-	right, left := (x.c.rank+1)%n, (x.c.rank-1+n)%n
-	v := (x.c.rank - shift + n) % n
-	for step := range n - 1 {
-		out, in := (v-step+n)%n, (v-step-1+n)%n
-		if err := x.exchange(right, b.of(p, size, out), left, b.of(p, size, in)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// allgatherBruck collects blocks in order from this rank's own upwards. Each round doubles what the rank has.
-// At the end it rotates the result.
-func (x *collective) allgatherBruck(p []byte, block int) error {
-	n, me := x.c.size, x.c.rank
-	s := borrow(len(p))
-	defer s.giveBack()
-	q := s.bytes(len(p))
-	copy(q, p[me*block:(me+1)*block])
-	for have := 1; have < n; have *= 2 {
-		k := min(have, n-have) * block
-		if err := x.exchange((me-have+n)%n, q[:k], (me+have)%n, q[have*block:have*block+k]); err != nil {
-			return err
-		}
-	}
-	copy(p[me*block:], q[:(n-me)*block])
-	copy(p[:me*block], q[(n-me)*block:])
-	return nil
 }

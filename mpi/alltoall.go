@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun-mpi/gorun/internal/rank/coll"
 	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Alltoall sends block j of every rank's send to rank j. There block i of recv is the one from rank i. Both
@@ -91,35 +92,43 @@ func (x *collective) alltoall(sp, rp []byte, b blocks) error {
 		copy(rp, sp)
 		return nil
 	}
-	block := b.size * x.t.Size
 	rule, err := x.choose(x.bytes)
 	if err != nil {
 		return err
 	}
-	switch rule.Algorithm {
-	case coll.Shared:
-		return x.alltoallShared(sp, rp, block, rule.Segment)
-	case coll.Central:
-		return x.alltoallCentral(sp, rp, block)
-	case coll.Linear:
-		return x.alltoallLinear(sp, &b, rp, &b)
-	case coll.Bruck:
-		return x.alltoallBruck(sp, rp, block)
+	if rule.Algorithm == coll.Shared {
+		return x.alltoallShared(sp, rp, b.size*x.t.Size, rule.Segment)
 	}
-	return x.pairwise(sp, &b, rp, &b)
+	s, known := x.plan(rule, b.size, false)
+	if !known {
+		switch n, me := x.c.size, x.c.rank; rule.Algorithm {
+		case coll.Central:
+			schedule.AlltoallCentral(s, me, n, b.size)
+		case coll.Linear:
+			schedule.Alltoall(s, me, n, b.at, b.at, n)
+		case coll.Bruck:
+			schedule.AlltoallBruck(s, me, n, b.size)
+		default:
+			schedule.Alltoall(s, me, n, b.at, b.at, 1)
+		}
+	}
+	return x.carry(s, sp, rp)
 }
 
 func (x *collective) alltoallv(sp []byte, sb blocks, rp []byte, rb blocks) error {
+	window := 1
 	if x.c.size > 1 {
 		rule, err := x.choose(0)
 		if err != nil {
 			return err
 		}
 		if rule.Algorithm == coll.Linear {
-			return x.alltoallLinear(sp, &sb, rp, &rb)
+			window = x.c.size
 		}
 	}
-	return x.pairwise(sp, &sb, rp, &rb)
+	s := x.draft()
+	schedule.Alltoall(s, x.c.rank, x.c.size, sb.at, rb.at, window)
+	return x.carry(s, sp, rp)
 }
 
 // alltoallShared cuts the blocks into strips. In each turn a rank posts the strip for everybody, and takes its
@@ -130,89 +139,4 @@ func (x *collective) alltoallShared(sp, rp []byte, block, segment int) error {
 		return x.take(engine.Turn{Need: engine.Everybody, Send: sp[off:], SendStride: block, SendLen: k,
 			Want: n * k, Off: me * k, Len: k, Own: true, Into: rp[off:], Stride: block})
 	})
-}
-
-// alltoallLinear exchanges with all others at once.
-func (x *collective) alltoallLinear(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
-	me, size := x.c.rank, x.t.Size
-	copy(rb.of(rp, size, me), sb.of(sp, size, me))
-	return x.spread(sp, sb, rp, rb)
-}
-
-// alltoallCentral brings everything to rank 0, which sorts it by destination.
-func (x *collective) alltoallCentral(sp, rp []byte, block int) error {
-	n := x.c.size
-	if x.c.rank != 0 {
-		return x.exchange(0, sp, 0, rp)
-	}
-	row := n * block
-	s := borrow(2 * n * row)
-	defer s.giveBack()
-	in, out := s.bytes(n*row), s.bytes(2 * n * row)[n*row:]
-	for r := 1; r < n; r++ {
-		x.get(r, in[r*row:(r+1)*row])
-	}
-	if err := x.run(); err != nil {
-		return err
-	}
-	copy(in, sp)
-	for r := range n {
-		for to := range n {
-			copy(out[to*row+r*block:][:block], in[r*row+to*block:])
-		}
-	}
-	for r := 1; r < n; r++ {
-		x.put(r, out[r*row:(r+1)*row])
-	}
-	copy(rp, out[:row])
-	return x.run()
-}
-
-// pairwise exchanges in n-1 rounds. In round d the partners are the ranks d above and d below.
-func (x *collective) pairwise(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
-	me, size := x.c.rank, x.t.Size
-	copy(rb.of(rp, size, me), sb.of(sp, size, me))
-	for d := 1; d < x.c.size; d++ {
-		dst, src := x.above(d), x.below(d)
-		if err := x.exchange(dst, sb.of(sp, size, dst), src, rb.of(rp, size, src)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// alltoallBruck takes ceil(log2 n) rounds. A block with d ranks to go travels 2^k ranks in round k, if bit k of
-// d is set.
-func (x *collective) alltoallBruck(sp, rp []byte, block int) error {
-	n, me := x.c.size, x.c.rank
-	work := borrow(len(sp))
-	defer work.giveBack()
-	out := borrow(len(sp))
-	defer out.giveBack()
-	q := work.bytes(len(sp)) // block d is the one with d ranks to go
-	copy(q, sp[me*block:])
-	copy(q[(n-me)*block:], sp[:me*block])
-	for bit := 1; bit < n; bit *= 2 {
-		packed := out.bytes(len(sp))[:0]
-		for d := bit; d < n; d++ {
-			if d&bit != 0 {
-				packed = append(packed, q[d*block:(d+1)*block]...)
-			}
-		}
-		in := rp[:len(packed)]
-		if err := x.exchange((me+bit)%n, packed, (me-bit+n)%n, in); err != nil {
-			return err
-		}
-		for d := bit; d < n; d++ {
-			if d&bit != 0 {
-				copy(q[d*block:(d+1)*block], in)
-				in = in[block:]
-			}
-		}
-	}
-	for d := range n { // the block that had d ranks to go came from the rank d below
-		src := (me - d + n) % n
-		copy(rp[src*block:(src+1)*block], q[d*block:(d+1)*block])
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // A collective is made of ordinary messages in the communicator's second context, or of turns of a team
@@ -117,6 +118,9 @@ type collState struct {
 	nodes   *nodes // where the ranks are; nil: on one node
 	team    team
 	moves   []engine.Move // the step in progress
+
+	schedules *[keptSchedules]noted // see plan
+	draft     schedule.Schedule
 }
 
 // waited returns the number of the call in progress, or of the last call if that was a Dup or if collectives that go on
@@ -145,6 +149,12 @@ type collective struct {
 	own   predefined   // the operator, in a reduction by one of this package
 	bytes int          // length that all ranks must agree on; -1: none
 	elem  *engine.Type // t of the call, while its messages are bytes by which a team is made; else nil
+
+	by       bytewise // the operator
+	wrapped  bytewise // see bytewiseOf
+	commutes bool
+	mem      [2][]byte // see carry.go
+	rooms    []room
 }
 
 // enter begins a collective without an operator.
@@ -171,6 +181,7 @@ func (c *Comm) begin(k kind, root int, t *engine.Type, bytes int, op uint8, err 
 	s := &c.coll
 	x := &s.call
 	x.c, x.t, x.eng, x.seq, x.kind, x.root, x.op, x.bytes = c, t, c.env.eng, seq, k, root, op, bytes
+	x.commutes = false
 	sign := x.signature()
 	x.tag = int32(k&^forms)<<26 | int32(seq&0x3ff)<<16 | int32(sign)
 	if err != nil {

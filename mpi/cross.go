@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Collectives on intercommunicators (MPI-4.1, chapter 6.2.3). Each group does its part on its own communicator, and
@@ -56,15 +57,12 @@ func (x *collective) group() *Comm {
 // leading reports whether this rank speaks for its group.
 func (x *collective) leading() bool { return x.c.rank == 0 }
 
-// all exchanges a message with every rank of the other group. If sb is nil, all of them get all of sp.
-func (x *collective) all(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
-	for r := range x.c.size {
-		x.get(r, rb.of(rp, x.t.Size, r))
-	}
-	for r := range x.c.size {
-		x.put(r, sb.orAll(sp, x.t.Size, r))
-	}
-	return x.run()
+// across exchanges the blocks of a call with the ranks of the other group that it has to do with.
+func (x *collective) across(send []byte, out schedule.Blocks, recv []byte, in schedule.Blocks) error {
+	to, from := x.c.partners(x.kind, x.root)
+	s := x.draft()
+	schedule.Across(s, to, from, out, in)
+	return x.carry(s, send, recv)
 }
 
 // crossParts returns the parts of a buffer for the ranks of the other group: of any length, or equal ones.
@@ -118,33 +116,21 @@ func crossBcast[T any](c *Comm, buf []T, root int) error {
 // where all parts are equal.
 func crossPortions[T any](c *Comm, k kind, part, whole []T, counts, displs []int, vector bool, root int) error {
 	t, err := elem[T]()
-	var b blocks
-	if root == Root {
-		var berr error
-		b, berr = c.crossParts(k.wholeName(), len(whole), counts, displs, vector)
-		err = first(err, berr)
-	}
-	x, err := c.cross(k, root, t, noOp, err)
+	mine, b, berr := wholeOrPart(c, k, part, whole, counts, displs, vector, root)
+	x, err := c.cross(k, root, t, noOp, first(err, berr))
 	if err != nil {
 		return err
 	}
-	switch {
-	case root == ProcNull:
-	case root == Root:
-		for r := range c.size {
-			if p := b.of(bytesOf(whole), t.Size, r); k.gathers() {
-				x.get(r, p)
-			} else {
-				x.put(r, p)
-			}
-		}
-		err = x.run()
-	case k.gathers():
-		err = x.send(root, bytesOf(part))
-	default:
-		err = x.recv(root, bytesOf(part))
+	return x.leave(x.across(bytesOf(mine), b.at, bytesOf(mine), b.at))
+}
+
+// wholeOrPart returns a rank's buffer in Gather and Scatter: the whole, which is the root's, or its part, which is one block for the root.
+func wholeOrPart[T any](c *Comm, k kind, part, whole []T, counts, displs []int, vector bool, root int) ([]T, blocks, error) {
+	if root != Root {
+		return part, oneBlock(len(part)), nil
 	}
-	return x.leave(err)
+	b, err := c.crossParts(k.wholeName(), len(whole), counts, displs, vector)
+	return whole, b, err
 }
 
 // crossAllgather is Allgather and, with counts, Allgatherv.
@@ -155,7 +141,7 @@ func crossAllgather[T any](c *Comm, k kind, send, recv []T, counts, displs []int
 	if err != nil {
 		return err
 	}
-	return x.leave(x.all(bytesOf(send), nil, bytesOf(recv), &b))
+	return x.leave(x.across(bytesOf(send), schedule.Whole(len(send)), bytesOf(recv), b.at))
 }
 
 // crossAlltoall is Alltoall and, with counts, Alltoallv.
@@ -167,7 +153,7 @@ func crossAlltoall[T any](c *Comm, k kind, send []T, scounts, sdispls []int, rec
 	if err != nil {
 		return err
 	}
-	return x.leave(x.all(bytesOf(send), &sb, bytesOf(recv), &rb))
+	return x.leave(x.across(bytesOf(send), sb.at, bytesOf(recv), rb.at))
 }
 
 // crossReduction begins a collective with an operator. What it returns combines the group's send on its first rank.

@@ -43,7 +43,7 @@ type flight struct {
 	bytes int
 	mine  content
 	steps [][]step // by round
-	apply func(dst, src []byte) error
+	apply func(dst, low, high []byte) error
 	held  []*scratch
 
 	pack    func() // what is to be done at each start: copies the program's elements to where they are sent from
@@ -53,8 +53,8 @@ type flight struct {
 
 // step is a schedule.Step in memory.
 type step struct {
-	combine  bool
-	dst, src []byte
+	combine        bool
+	dst, low, high []byte
 }
 
 // briefly is how many bytes may be copied and combined with the engine's lock held, by operators of this package.
@@ -86,13 +86,20 @@ func (f *flight) take(t *engine.Type, bytes int, op uint8, err error) error {
 	return nil
 }
 
+// note gives the flight the schedule that plan tells.
+func (f *flight) note(in, out []byte, plan func(s *schedule.Schedule)) {
+	var s schedule.Schedule
+	plan(&s)
+	f.lay(&s, in, out)
+}
+
 // lay gives the schedule its memory.
 func (f *flight) lay(s *schedule.Schedule, in, out []byte) {
 	size := f.typ.Size
-	mem := [3][]byte{schedule.In: in, schedule.Out: out}
-	if s.Tmp > 0 {
-		tmp := borrow(s.Tmp * size)
-		f.held, mem[schedule.Tmp] = append(f.held, tmp), tmp.bytes(s.Tmp*size)
+	mem := [][]byte{schedule.In: in, schedule.Out: out}
+	for _, k := range s.Rooms {
+		tmp := borrow(k * size)
+		f.held, mem = append(f.held, tmp), append(mem, tmp.bytes(k*size))
 	}
 	at := func(x schedule.Span) []byte { return mem[x.Mem][x.Off*size : (x.Off+x.Len)*size] }
 	work := 0
@@ -109,7 +116,7 @@ func (f *flight) lay(s *schedule.Schedule, in, out []byte) {
 				Tag: int32(f.seq & MaxTag), Type: &f.typ, Buf: at(m.Span)}
 		}
 		for _, x := range r.Steps {
-			f.steps[i] = append(f.steps[i], step{x.Combine, at(x.Dst), at(x.Src)})
+			f.steps[i] = append(f.steps[i], step{x.Combine, at(x.Dst), at(x.Low), at(x.High)})
 			work += x.Dst.Len * size
 		}
 		f.plan.Rounds[i] = engine.Round{Parts: parts, Do: len(r.Steps) > 0 || f.unpack != nil && i == len(s.Rounds)-1}
@@ -130,8 +137,8 @@ func (f *flight) ready(do func(round int) error, work int) {
 func (f *flight) do(round int) error {
 	for _, x := range f.steps[round] {
 		if !x.combine {
-			move(x.dst, x.src)
-		} else if err := f.apply(x.dst, x.src); err != nil {
+			move(x.dst, x.low)
+		} else if err := f.apply(x.dst, x.low, x.high); err != nil {
 			f.c.poison(f.c.fail(f.name(), err)) // at once: this rank may wait for others before it ends the request
 			return err
 		}
@@ -140,13 +147,6 @@ func (f *flight) do(round int) error {
 		f.unpack()
 	}
 	return nil
-}
-
-// move is copy, unless both are the same memory.
-func move(dst, src []byte) {
-	if unsafe.SliceData(dst) != unsafe.SliceData(src) {
-		copy(dst, src)
-	}
 }
 
 // release gives the memory of the call back.
@@ -245,20 +245,20 @@ func (c *Comm) disagreed(seq uint64, peer int, part *engine.PartError) string {
 
 // applies makes a function on bytes of an operator. A panic of the program's operator becomes an error: it happens
 // on a goroutine of the library's.
-func applies[T any](op Operator[T], own predefined, rank int) func(dst, src []byte) error {
+func applies[T any](op Operator[T], own predefined, rank int) func(dst, low, high []byte) error {
 	if own != nil {
-		return func(dst, src []byte) error {
-			op.Apply(viewOf[T](dst), viewOf[T](src))
+		return func(dst, low, high []byte) error {
+			own.join(dst, low, high)
 			return nil
 		}
 	}
-	return func(dst, src []byte) (err error) {
+	return func(dst, low, high []byte) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("%w: it has panicked on rank %d: %v", ErrOp, rank, v)
 			}
 		}()
-		op.Apply(viewOf[T](dst), viewOf[T](src))
+		join(op, viewOf[T](dst), viewOf[T](low), viewOf[T](high))
 		return nil
 	}
 }

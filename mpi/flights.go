@@ -19,7 +19,7 @@ func flyBarrier(c *Comm, form kind) (*flight, error) {
 	}
 	f, err := c.take(kindBarrier|form, noRoot, &basics[reflect.Uint8], 0, noOp, nil)
 	if err == nil {
-		f.lay(schedule.Barrier(c.rank, c.size), nil, nil)
+		f.note(nil, nil, func(s *schedule.Schedule) { schedule.Barrier(s, c.rank, c.size) })
 	}
 	return f, err
 }
@@ -35,13 +35,19 @@ func flyBcast[T any](c *Comm, form kind, buf []T, root int) (*flight, error) {
 	p := bytesOf(buf)
 	f, err := c.take(kindBcast|form, root, t, len(p), noOp, err)
 	if err == nil {
-		f.lay(schedule.Bcast(c.rank, c.size, root, len(buf), len(p) >= blocksFrom && c.size > 2), nil, p)
+		f.note(nil, p, func(s *schedule.Schedule) {
+			if len(p) >= blocksFrom && c.size > 2 {
+				schedule.BcastScattered(s, c.rank, c.size, root, len(buf), false)
+			} else {
+				schedule.Bcast(s, c.rank, c.size, root, len(buf), schedule.Pieces{})
+			}
+		})
 	}
 	return f, err
 }
 
 // flyReduction is what the calls with an operator have in common.
-func flyReduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wrong error, plan func() *schedule.Schedule) (*flight, error) {
+func flyReduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wrong error, plan func(s *schedule.Schedule)) (*flight, error) {
 	t, err := elem[T]()
 	op := named.operator()
 	own, code := codeOf(op)
@@ -53,7 +59,7 @@ func flyReduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T],
 		return nil, err
 	}
 	f.apply, f.foreign = applies(op, own, c.rank), own == nil
-	f.lay(plan(), bytesOf(send), bytesOf(recv))
+	f.note(bytesOf(send), bytesOf(recv), plan)
 	return f, nil
 }
 
@@ -69,8 +75,8 @@ func flyReduce[T any](c *Comm, form kind, send, recv []T, op Op[T], root int) (*
 	} else {
 		recv = nil
 	}
-	return flyReduction(c, kindReduce|form, root, send, recv, op, err, func() *schedule.Schedule {
-		return schedule.Reduce(c.rank, c.size, root, len(send), same)
+	return flyReduction(c, kindReduce|form, root, send, recv, op, err, func(s *schedule.Schedule) {
+		schedule.Reduce(s, c.rank, c.size, root, len(send), same, schedule.Pieces{})
 	})
 }
 
@@ -83,15 +89,19 @@ func flyAllreduce[T any](c *Comm, form kind, send, recv []T, op Op[T]) (*flight,
 		return flyAcrossCombined(c, kindAllreduce|form, send, recv, op, 0, err)
 	}
 	same, err := aliased(bytesOf(send), bytesOf(recv))
-	return flyReduction(c, kindAllreduce|form, noRoot, send, recv, op, first(compare("recv", len(recv), len(send)), err), func() *schedule.Schedule {
-		return schedule.Allreduce(c.rank, c.size, len(send), same, len(bytesOf(send)) >= halvesFrom && c.size > 2)
+	return flyReduction(c, kindAllreduce|form, noRoot, send, recv, op, first(compare("recv", len(recv), len(send)), err), func(s *schedule.Schedule) {
+		if len(bytesOf(send)) >= halvesFrom && c.size > 2 {
+			schedule.AllreduceHalving(s, c.rank, c.size, len(send), same, false, schedule.Pieces{})
+		} else {
+			schedule.Allreduce(s, c.rank, c.size, len(send), same)
+		}
 	})
 }
 
 func flyScan[T any](c *Comm, k kind, send, recv []T, op Op[T]) (*flight, error) {
 	same, err := aliased(bytesOf(send), bytesOf(recv))
-	return flyReduction(c, k, noRoot, send, recv, op, first(compare("recv", len(recv), len(send)), err), func() *schedule.Schedule {
-		return schedule.Scan(c.rank, c.size, len(send), k&^forms == kindExscan, same)
+	return flyReduction(c, k, noRoot, send, recv, op, first(compare("recv", len(recv), len(send)), err), func(s *schedule.Schedule) {
+		schedule.Scan(s, c.rank, c.size, len(send), k&^forms == kindExscan, same)
 	})
 }
 
@@ -106,8 +116,8 @@ func flyReduceScatterBlock[T any](c *Comm, form kind, send, recv []T, op Op[T]) 
 	}
 	b := equal(k, max(c.Size(), 1))
 	err := first(compare("send", len(send), c.Size()*k), atBeginning(send, recv))
-	return flyReduction(c, kindReduceScatterBlock|form, noRoot, send, recv, op, err, func() *schedule.Schedule {
-		return schedule.ReduceScatter(c.rank, c.size, b.at)
+	return flyReduction(c, kindReduceScatterBlock|form, noRoot, send, recv, op, err, func(s *schedule.Schedule) {
+		schedule.ReduceScatter(s, c.rank, c.size, b.at)
 	})
 }
 
@@ -124,8 +134,8 @@ func flyReduceScatter[T any](c *Comm, form kind, send, recv []T, counts []int, o
 	if err == nil && c.sound() && !beginsWith(send, recv) {
 		err = compare("recv", len(recv), counts[c.rank])
 	}
-	return flyReduction(c, kindReduceScatter|form, noRoot, send, recv, op, first(err, atBeginning(send, recv)), func() *schedule.Schedule {
-		return schedule.ReduceScatter(c.rank, c.size, b.at)
+	return flyReduction(c, kindReduceScatter|form, noRoot, send, recv, op, first(err, atBeginning(send, recv)), func(s *schedule.Schedule) {
+		schedule.ReduceScatter(s, c.rank, c.size, b.at)
 	})
 }
 
@@ -182,9 +192,9 @@ func flyPortionsv[T any](c *Comm, k kind, part, whole []T, counts, displs []int,
 
 func (f *flight) layPortions(part, whole []byte, k int, b *blocks) {
 	if f.kind.gathers() {
-		f.lay(schedule.Gather(f.c.rank, f.c.size, f.root, k, b.at), part, whole)
+		f.note(part, whole, func(s *schedule.Schedule) { schedule.Gather(s, f.c.rank, f.c.size, f.root, k, b.at) })
 	} else {
-		f.lay(schedule.Scatter(f.c.rank, f.c.size, f.root, k, b.at), whole, part)
+		f.note(whole, part, func(s *schedule.Schedule) { schedule.Scatter(s, f.c.rank, f.c.size, f.root, k, b.at) })
 	}
 }
 
@@ -215,11 +225,13 @@ func flyAllgather[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := schedule.Allgather(c.rank, c.size, b.at)
-	if c.size > 4 && len(recv)*t.Size <= doublingUpTo {
-		s = schedule.AllgatherDoubling(c.rank, c.size, len(send))
-	}
-	f.lay(s, bytesOf(send), bytesOf(recv))
+	f.note(bytesOf(send), bytesOf(recv), func(s *schedule.Schedule) {
+		if c.size > 4 && len(recv)*t.Size <= doublingUpTo {
+			schedule.AllgatherDoubling(s, c.rank, c.size, len(send))
+		} else {
+			schedule.Allgather(s, c.rank, c.size, b.at, false)
+		}
+	})
 	return f, nil
 }
 
@@ -237,7 +249,7 @@ func flyAllgatherv[T any](c *Comm, form kind, send, recv []T, counts, displs []i
 	}
 	f, err := c.take(kindAllgatherv|form, noRoot, t, -1, noOp, err)
 	if err == nil {
-		f.lay(schedule.Allgather(c.rank, c.size, b.at), bytesOf(send), bytesOf(recv))
+		f.note(bytesOf(send), bytesOf(recv), func(s *schedule.Schedule) { schedule.Allgather(s, c.rank, c.size, b.at, false) })
 	}
 	return f, err
 }
@@ -255,7 +267,7 @@ func flyAlltoall[T any](c *Comm, form kind, send, recv []T) (*flight, error) {
 	err = first(err, compare("send", len(send), len(send)/n*n), compare("recv", len(recv), len(send)), aerr)
 	f, err := c.take(kindAlltoall|form, noRoot, t, len(bytesOf(send)), noOp, err)
 	if err == nil {
-		f.lay(schedule.Alltoall(c.rank, c.size, b.at, b.at, same), bytesOf(send), bytesOf(recv))
+		f.layAlltoall(bytesOf(send), bytesOf(recv), &b, &b, same)
 	}
 	return f, err
 }
@@ -276,9 +288,19 @@ func flyAlltoallv[T any](c *Comm, form kind, send []T, scounts, sdispls []int, r
 	}
 	f, err := c.take(kindAlltoallv|form, noRoot, t, -1, noOp, err)
 	if err == nil {
-		f.lay(schedule.Alltoall(c.rank, c.size, sb.at, rb.at, same), bytesOf(send), bytesOf(recv))
+		f.layAlltoall(bytesOf(send), bytesOf(recv), &sb, &rb, same)
 	}
 	return f, err
+}
+
+func (f *flight) layAlltoall(send, recv []byte, sb, rb *blocks, inPlace bool) {
+	f.note(send, recv, func(s *schedule.Schedule) {
+		if inPlace {
+			schedule.AlltoallInPlace(s, f.c.rank, f.c.size, sb.at, schedule.Window)
+		} else {
+			schedule.Alltoall(s, f.c.rank, f.c.size, sb.at, rb.at, schedule.Window)
+		}
+	})
 }
 
 // alike checks that a rank sends itself what it receives from itself, and in place that all blocks are the same.

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/gorun-mpi/gorun/internal/rank/coll"
+import (
+	"github.com/gorun-mpi/gorun/internal/rank/coll"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
+)
 
 // Gather concatenates all ranks' send in root's recv, in the order of ranks. At the root len(recv) is Size()
 // times len(send), which is the same everywhere. Elsewhere recv is ignored and may be nil. Errors: ErrRank,
@@ -34,46 +37,23 @@ func (x *collective) gather(mine, p []byte, b blocks) error {
 		return nil
 	}
 	rule, err := x.choose(len(mine))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case rule.Algorithm == coll.Shared:
+	}
+	n, me, k := x.c.size, x.c.rank, len(mine)/x.t.Size
+	if me == x.root {
+		mine = b.of(p, x.t.Size, me)
+	}
+	if rule.Algorithm == coll.Shared {
 		return x.gatherShared(mine, p, x.root, rule.Segment)
+	}
+	s, known := x.plan(rule, k, false)
+	switch {
+	case known:
 	case rule.Algorithm == coll.Binomial:
-		return x.gatherTree(mine, p)
+		schedule.GatherTree(s, me, n, x.root, k)
+	default:
+		schedule.Gather(s, me, n, x.root, k, b.at)
 	}
-	if x.c.rank != x.root {
-		return x.send(x.root, mine)
-	}
-	return x.recvAll(p, b)
-}
-
-// gatherTree collects blocks up the binomial tree of relative ranks. A rank that has b blocks, from its own
-// upwards, takes the next b from the rank b above it.
-func (x *collective) gatherTree(mine, p []byte) error {
-	n, block := x.c.size, len(mine)
-	v := (x.c.rank - x.root + n) % n
-	room := n
-	if v != 0 {
-		room = min(v&-v, n-v)
-	}
-	s := borrow(room * block)
-	defer s.giveBack()
-	q := s.bytes(room * block)
-	copy(q, mine)
-	for bit := 1; bit < n; bit *= 2 {
-		if v&bit != 0 {
-			return x.send((v-bit+x.root)%n, q)
-		}
-		if v+bit < n {
-			k := min(bit, n-v-bit)
-			if err := x.recv((v+bit+x.root)%n, q[bit*block:(bit+k)*block]); err != nil {
-				return err
-			}
-		}
-	}
-	// The root's blocks start at its own rank: rotate them.
-	copy(p[x.root*block:], q[:(n-x.root)*block])
-	copy(p, q[(n-x.root)*block:])
-	return nil
+	return x.carry(s, mine, p)
 }

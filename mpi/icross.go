@@ -18,18 +18,15 @@ func (k kind) between() bool {
 
 // partners returns the ranks of the other group that a rank sends to and receives from in a call. From a root data
 // goes to the whole other group, where there is one; gathers turns that around.
-func (c *Comm) partners(k kind, root int) (to, from []int) {
-	all := make([]int, c.size)
-	for r := range all {
-		all[r] = r
-	}
+func (c *Comm) partners(k kind, root int) (to, from schedule.Ranks) {
+	all := schedule.Ranks{Hi: c.size}
 	switch {
 	case !k.rooted():
 		return all, all
 	case root == Root:
 		to = all
 	case root != ProcNull:
-		from = []int{root}
+		from = schedule.Ranks{Lo: root, Hi: root + 1}
 	}
 	if k.gathers() || k&^forms == kindReduce {
 		return from, to
@@ -43,39 +40,33 @@ func flyAcross[T any](c *Comm, k kind, root int, send, recv []T, wrong error, ou
 	f, err := c.take(k, root, t, -1, noOp, first(err, wrong))
 	if err == nil {
 		to, from := c.partners(k, root)
-		f.lay(schedule.Across(to, from, out, in), bytesOf(send), bytesOf(recv))
+		f.note(bytesOf(send), bytesOf(recv), func(s *schedule.Schedule) { schedule.Across(s, to, from, out, in) })
 	}
 	return f, err
 }
 
 // flyAcrossPortions is Gather and Scatter.
 func flyAcrossPortions[T any](c *Comm, k kind, part, whole []T, counts, displs []int, vector bool, root int) (*flight, error) {
-	mine, at := part, schedule.Whole(len(part))
-	var err error
-	if root == Root {
-		var b blocks
-		b, err = c.crossParts(k.wholeName(), len(whole), counts, displs, vector)
-		mine, at = whole, b.at
-	}
-	return flyAcross(c, k, root, mine, mine, err, at, at)
+	mine, b, err := wholeOrPart(c, k, part, whole, counts, displs, vector, root)
+	return flyAcross(c, k, root, mine, mine, err, b.at, b.at)
 }
 
 func flyAcrossReduce[T any](c *Comm, form kind, send, recv []T, op Op[T], root int) (*flight, error) {
 	k := kindReduce | form
-	return flyReduction(c, k, root, send, recv, op, nil, func() *schedule.Schedule {
+	return flyReduction(c, k, root, send, recv, op, nil, func(s *schedule.Schedule) {
 		to, from := c.partners(k, root)
 		n := len(send)
 		if root == Root {
 			n = len(recv)
 		}
-		return schedule.AcrossCombined(to, len(from), n, 0, n)
+		schedule.AcrossCombined(s, to, from.Hi-from.Lo, n, 0, n)
 	})
 }
 
 // flyAcrossCombined is a reduction of which each rank gets as many elements as recv has, from element at on.
 func flyAcrossCombined[T any](c *Comm, k kind, send, recv []T, op Op[T], at int, wrong error) (*flight, error) {
-	return flyReduction(c, k, noRoot, send, recv, op, wrong, func() *schedule.Schedule {
+	return flyReduction(c, k, noRoot, send, recv, op, wrong, func(s *schedule.Schedule) {
 		to, from := c.partners(k, noRoot)
-		return schedule.AcrossCombined(to, len(from), len(send), at, at+len(recv))
+		schedule.AcrossCombined(s, to, from.Hi-from.Lo, len(send), at, at+len(recv))
 	})
 }

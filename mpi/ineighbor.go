@@ -69,6 +69,6 @@ func flyNeighborAlltoallw[T any](t Topology, form kind, send, recv []View[T]) (*
 	if err != nil {
 		return nil, err
 	}
-	layRows(f, s.schedule(), out, in)
+	layRows(f, out, in, s.schedule)
 	return f, nil
 }

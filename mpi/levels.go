@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/rank/schedule"
+
 // Collectives of short messages on several nodes. The first rank of each node, its leader, speaks for it.
 // Within a node they use the team, if there is one, else messages. Long messages do without leaders: their
 // algorithms exchange most with neighbouring ranks anyway.
@@ -67,7 +69,9 @@ func (x *collective) hear(p []byte, leader int) error {
 func (x *collective) allgatherLevels(p []byte, b blocks) error {
 	s, size := x.c.coll.nodes, x.t.Size
 	if s == nil {
-		return x.allgatherCentral(p, b)
+		all := x.draft()
+		schedule.AllgatherCentral(all, x.c.rank, x.c.size, b.total, b.at)
+		return x.carry(all, b.of(p, size, x.c.rank), p)
 	}
 	mine := b.of(p, size, x.c.rank)
 	if !x.leads() {
@@ -121,20 +125,23 @@ func (x *collective) allgatherLeaders(mine, p []byte) error {
 
 // allreduceLevels collects all contributions on the leaders. All leaders combine them alike and hand the result
 // out.
-func allreduceLevels[T any](x *collective, send, recv []T, op Operator[T]) error {
-	if x.c.coll.nodes == nil {
-		return allreduceCentral(x, send, recv, op)
+func (x *collective) allreduceLevels(send, recv []byte) error {
+	n := x.c.size
+	switch {
+	case x.c.coll.nodes == nil:
+		s := x.draft()
+		schedule.AllreduceCentral(s, x.c.rank, n, len(send)/x.t.Size)
+		return x.carry(s, send, recv)
+	case !x.leads():
+		return x.follow(send, recv)
 	}
-	if !x.leads() {
-		return x.follow(bytesOf(send), bytesOf(recv))
-	}
-	n, k := x.c.size, len(send)
-	all, mem := borrowSlice[T](n * k)
+	mem := borrow(n * len(send))
 	defer mem.giveBack()
-	if err := x.allgatherLeaders(bytesOf(send), bytesOf(all)); err != nil {
+	all := mem.bytes(n * len(send))
+	if err := x.allgatherLeaders(send, all); err != nil {
 		return err
 	}
-	fold(all, k, n, op)
-	copy(recv, all[:k])
-	return x.handOut(bytesOf(recv))
+	x.fold(all, len(send), n)
+	copy(recv, all)
+	return x.handOut(recv)
 }

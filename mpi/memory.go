@@ -63,8 +63,8 @@ func same[T any](a, b []T) bool {
 	return len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 
-// copyApart is copy, unless both are the same memory.
-func copyApart[T any](dst, src []T) {
+// move is copy, unless both are the same memory.
+func move(dst, src []byte) {
 	if !same(dst, src) {
 		copy(dst, src)
 	}

@@ -152,18 +152,19 @@ func (s *swap[T]) now() error {
 	if err != nil {
 		return err
 	}
-	sb := &s.sb
-	if s.all {
-		sb = nil
+	if err = s.toItself(); err == nil {
+		all := x.draft()
+		s.schedule(all)
+		err = x.carry(all, sp, rp)
 	}
-	return x.leave(x.around(s.h, func(j int) []byte { return sb.orAll(sp, t.Size, j) }, func(i int) []byte { return s.rb.of(rp, t.Size, i) }))
+	return x.leave(err)
 }
 
 // fly takes the call's place for a form that goes on while the program computes.
 func (s *swap[T]) fly(form kind) (*flight, error) {
 	f, err := s.take(form)
 	if err == nil {
-		f.lay(s.schedule(), bytesOf(s.send), bytesOf(s.recv))
+		f.note(bytesOf(s.send), bytesOf(s.recv), s.schedule)
 	}
 	return f, err
 }
@@ -176,8 +177,8 @@ func (s *swap[T]) take(form kind) (*flight, error) {
 	return s.h.c.take(s.kind|form, noRoot, t, -1, noOp, err)
 }
 
-func (s *swap[T]) schedule() *schedule.Schedule {
-	return schedule.Neighbors(s.h.c.rank, s.h.sources, s.h.dests, s.h.order, s.out, s.rb.at)
+func (s *swap[T]) schedule(all *schedule.Schedule) {
+	schedule.Neighbors(all, s.h.c.rank, s.h.sources, s.h.dests, s.h.order, s.out, s.rb.at)
 }
 
 // out is the block for the j-th destination.
@@ -190,7 +191,8 @@ func (s *swap[T]) out(j int) (lo, hi int) {
 
 // toItself returns an error if the rank does not send itself what it receives from itself.
 func (s *swap[T]) toItself() error {
-	var in []int
+	var few [4]int
+	in := few[:0]
 	for i, r := range s.h.sources {
 		if r == s.h.c.Rank() {
 			lo, hi := s.rb.at(i)
@@ -211,41 +213,4 @@ func (s *swap[T]) toItself() error {
 		in = in[1:]
 	}
 	return nil
-}
-
-// around exchanges messages with the neighbours. Of several from one rank, or to one, the first sent is the first
-// received. Those to itself a rank copies.
-func (x *collective) around(h *neighbourhood, out, in func(i int) []byte) error {
-	me := x.c.rank
-	var few [4][]byte
-	own := few[:0]
-	for i, r := range h.sources {
-		switch r {
-		case ProcNull:
-		case me:
-			own = append(own, in(i))
-		default:
-			x.get(r, in(i))
-		}
-	}
-	for i := range h.dests {
-		if h.order != nil {
-			i = h.order[i]
-		}
-		switch r := h.dests[i]; r {
-		case ProcNull:
-		case me:
-			p := out(i)
-			if len(own) == 0 || len(own[0]) != len(p) {
-				clear(x.c.coll.moves)
-				x.c.coll.moves = x.c.coll.moves[:0]
-				return fmt.Errorf("%w: %d bytes to itself are not what it receives", ErrMismatch, len(p))
-			}
-			copy(own[0], p)
-			own = own[1:]
-		default:
-			x.put(r, out(i))
-		}
-	}
-	return x.run()
 }

@@ -29,9 +29,7 @@ func (x *collective) combinesOnce(most int) engine.Combiner {
 	return nil
 }
 
-// foldOnce combines all send. It copies the result from element off on to recv.
-func foldOnce[T any](x *collective, send, recv []T, off int, c engine.Combiner) error {
-	into := bytesOf(recv)
-	return x.take(engine.Turn{Need: engine.Everybody, Once: true, Combine: c, Send: bytesOf(send), Want: x.bytes,
-		Off: off * x.t.Size, Len: len(into), Into: into})
+// foldOnce combines all send. It copies the result from byte off on to recv.
+func (x *collective) foldOnce(send, recv []byte, off int, c engine.Combiner) error {
+	return x.take(engine.Turn{Need: engine.Everybody, Once: true, Combine: c, Send: send, Want: x.bytes, Off: off, Len: len(recv), Into: recv})
 }

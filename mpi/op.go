@@ -124,12 +124,7 @@ func MaxLoc[T Real]() Operator[ValueLoc[T]] { return maxLoc[T]{} }
 // 6.9.4)
 func MinLoc[T Real]() Operator[ValueLoc[T]] { return minLoc[T]{} }
 
-func (sum[T]) Apply(dst, src []T) {
-	src = src[:len(dst)]
-	for i := range dst {
-		dst[i] += src[i]
-	}
-}
+func (o sum[T]) Apply(dst, src []T) { o.join2(dst, dst, src) }
 
 func (o prod[T]) Apply(dst, src []T) { o.join2(dst, dst, src) }
 

@@ -27,7 +27,14 @@ func (x *collective) combiner(bytes int) engine.Combiner {
 // predefined are the operators of this package.
 type predefined interface {
 	engine.Combiner
+	bytewise
 	number() uint8 // of the operator
+}
+
+// bytewise is an operator on the bytes of elements.
+type bytewise interface {
+	// join makes dst the combination of low and high, of which low is of lower ranks. dst may be either of them.
+	join(dst, low, high []byte)
 }
 
 func (sum[T]) number() uint8     { return 0 }
@@ -62,7 +69,93 @@ func (o minLoc[T]) Combine(dst []byte, parts [][]byte) {
 	combineParts(dst, parts, Operator[ValueLoc[T]](o))
 }
 
-// twofold is an operator that combines two contributions, of which a is the lower rank's, in a third place. dst may be either.
+func (o sum[T]) join(dst, low, high []byte) { o.join2(viewOf[T](dst), viewOf[T](low), viewOf[T](high)) }
+func (o prod[T]) join(dst, low, high []byte) {
+	o.join2(viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+func (o maximum[T]) join(dst, low, high []byte) {
+	o.join2(viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+func (o minimum[T]) join(dst, low, high []byte) {
+	o.join2(viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+func (o lAnd[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o lOr[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o lXor[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o bAnd[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o bOr[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o bXor[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o opFunc[T]) join(dst, low, high []byte) {
+	join(Operator[T](o), viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+func (o maxLoc[T]) join(dst, low, high []byte) {
+	o.join2(viewOf[ValueLoc[T]](dst), viewOf[ValueLoc[T]](low), viewOf[ValueLoc[T]](high))
+}
+
+func (o minLoc[T]) join(dst, low, high []byte) {
+	o.join2(viewOf[ValueLoc[T]](dst), viewOf[ValueLoc[T]](low), viewOf[ValueLoc[T]](high))
+}
+
+// join is that of operators which only replace one of two.
+func join[T any](op Operator[T], dst, low, high []T) {
+	switch {
+	case same(dst, low):
+		op.Apply(dst, high)
+	case same(dst, high):
+		tmp, s := borrowSlice[T](len(low))
+		copy(tmp, low)
+		op.Apply(tmp, high)
+		copy(dst, tmp)
+		s.giveBack()
+	default:
+		copy(dst, low)
+		op.Apply(dst, high)
+	}
+}
+
+// onBytes is an operator of a type of the program's.
+type onBytes[T any] struct{ op Operator[T] }
+
+func (o *onBytes[T]) join(dst, low, high []byte) {
+	join(o.op, viewOf[T](dst), viewOf[T](low), viewOf[T](high))
+}
+
+// bytewiseOf returns an operator on bytes. That of a type of the program's is wrapped, by what was made for the last
+// one if it is of the same type of elements.
+func bytewiseOf[T any](op Operator[T], last *bytewise) bytewise {
+	if b, ok := op.(bytewise); ok {
+		return b
+	}
+	o, ok := (*last).(*onBytes[T])
+	if !ok {
+		o = new(onBytes[T])
+		*last = o
+	}
+	o.op = op
+	return o
+}
+
+// twofold is an operator that combines two contributions, of which a is the lower rank's, in a third place. dst may be
+// either.
 type twofold[T any] interface {
 	join2(dst, a, b []T)
 }
@@ -73,6 +166,10 @@ type joiner[T any] interface {
 	join4(dst, a, b, c, d []T)
 }
 
+// Of two NaNs a processor keeps the first operand. So every rank has the same loop add: one that a compiler has
+// turned round would keep the other.
+//
+//go:noinline
 func (sum[T]) join2(dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {

@@ -24,7 +24,7 @@ func TestCombineParts(t *testing.T) {
 			}
 			for _, op := range []Op[float64]{Sum[float64], Prod[float64], Max[float64]} {
 				want, got := slices.Clone(all), make([]float64, k)
-				fold(want, k, n, op())
+				(&collective{by: bytewiseOf(op(), nil)}).fold(bytesOf(want), 8*k, n)
 				if combinerOf(op).Combine(bytesOf(got), parts); !slices.Equal(got, want[:k]) {
 					t.Fatalf("%d contributions of %d elements, %T", n, k, op())
 				}

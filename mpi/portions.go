@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/gorun-mpi/gorun/internal/rank/schedule"
+
 // Scatter is Gather backwards. Each rank has a part, and the root has the whole of all parts. Both begin alike,
 // and differ in the direction in which the parts go.
 
@@ -126,13 +128,14 @@ func (x *collective) move(part, whole []byte, b blocks) error {
 
 // movev moves parts of whose length only the root knows.
 func (x *collective) movev(part, whole []byte, b blocks) error {
-	switch root := x.c.rank == x.root; {
-	case root && x.kind.gathers():
-		return x.recvAll(whole, b)
-	case root:
-		return x.sendAll(whole, b)
-	case x.kind.gathers():
-		return x.send(x.root, part)
+	if x.c.rank == x.root {
+		part = b.of(whole, x.t.Size, x.root)
 	}
-	return x.recv(x.root, part)
+	s, k := x.draft(), len(part)/x.t.Size
+	if x.kind.gathers() {
+		schedule.Gather(s, x.c.rank, x.c.size, x.root, k, b.at)
+		return x.carry(s, part, whole)
+	}
+	schedule.Scatter(s, x.c.rank, x.c.size, x.root, k, b.at)
+	return x.carry(s, whole, part)
 }

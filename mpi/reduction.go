@@ -7,7 +7,7 @@ import "fmt"
 
 // reduction is a call with an operator. It begins the call, has steps carried out, and ends the call, even if
 // the operator panics.
-func reduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wrong error, steps func(x *collective, send, recv []T, op Operator[T]) error) error {
+func reduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wrong error, steps func(x *collective, send, recv []byte) error) error {
 	t, err := elem[T]()
 	op := named.operator()
 	own, code := codeOf(op)
@@ -17,20 +17,24 @@ func reduction[T any](c *Comm, k kind, root int, send, recv []T, named Op[T], wr
 	if err == nil {
 		err = wrong
 	}
-	x, err := c.begin(k, root, t, len(bytesOf(send)), code, err)
+	sp, rp := bytesOf(send), bytesOf(recv)
+	x, err := c.begin(k, root, t, len(sp), code, err)
 	if err != nil {
 		return err
 	}
-	if x.own = own; own == nil {
-		return x.leave(guarded(x, send, recv, op, steps))
+	x.own, x.commutes = own, op.Commutative()
+	if own != nil {
+		x.by = own
+		return x.leave(steps(x, sp, rp))
 	}
-	return x.leave(steps(x, send, recv, op))
+	x.by = bytewiseOf(op, &x.wrapped)
+	return x.leave(x.guarded(sp, rp, steps))
 }
 
 // guarded carries out the steps of a call whose operator is the program's. The operator may panic, or end its
 // goroutine. Then the other ranks would wait for this one in vain, so guarded ends the call with an error on
 // all ranks.
-func guarded[T any](x *collective, send, recv []T, op Operator[T], steps func(x *collective, send, recv []T, op Operator[T]) error) error {
+func (x *collective) guarded(send, recv []byte, steps func(x *collective, send, recv []byte) error) error {
 	returned := false
 	defer func() {
 		if !returned {
@@ -39,7 +43,7 @@ func guarded[T any](x *collective, send, recv []T, op Operator[T], steps func(x 
 			_ = x.leave(fmt.Errorf("%w: it has panicked on rank %d", ErrOp, x.c.rank)) // the caller has its panic
 		}
 	}()
-	err := steps(x, send, recv, op)
+	err := steps(x, send, recv)
 	returned = true
 	return err
 }

@@ -65,9 +65,9 @@ func (r *rows[T]) unpack() {
 }
 
 // layRows is lay for a flight from rows to rows. It has their memory from then on. The slices of views stay the caller's.
-func layRows[T any](f *flight, s *schedule.Schedule, out, in *rows[T]) {
+func layRows[T any](f *flight, out, in *rows[T], plan func(s *schedule.Schedule)) {
 	out.views, in.views = slices.Clone(out.views), slices.Clone(in.views)
 	f.pack, f.unpack = out.pack, in.unpack
 	f.held = append(f.held, out.mem, in.mem)
-	f.lay(s, bytesOf(out.row), bytesOf(in.row))
+	f.note(bytesOf(out.row), bytesOf(in.row), plan)
 }

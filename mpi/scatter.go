@@ -3,6 +3,7 @@ package mpi
 import (
 	"github.com/gorun-mpi/gorun/internal/rank/coll"
 	"github.com/gorun-mpi/gorun/internal/rank/engine"
+	"github.com/gorun-mpi/gorun/internal/rank/schedule"
 )
 
 // Scatter gives rank i the i-th block of root's send. At the root len(send) is Size() times len(recv), which is
@@ -36,18 +37,25 @@ func (x *collective) scatter(p, mine []byte, b blocks) error {
 		return nil
 	}
 	rule, err := x.choose(len(mine))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case rule.Algorithm == coll.Shared:
+	}
+	n, me, k := x.c.size, x.c.rank, len(mine)/x.t.Size
+	if me == x.root {
+		mine = b.of(p, x.t.Size, me)
+	}
+	if rule.Algorithm == coll.Shared {
 		return x.scatterShared(p, mine, rule.Segment)
+	}
+	s, known := x.plan(rule, k, false)
+	switch {
+	case known:
 	case rule.Algorithm == coll.Binomial:
-		return x.scatterTree(p, mine)
+		schedule.ScatterTree(s, me, n, x.root, k)
+	default:
+		schedule.Scatter(s, me, n, x.root, k, b.at)
 	}
-	if x.c.rank != x.root {
-		return x.recv(x.root, mine)
-	}
-	return x.sendAll(p, b)
+	return x.carry(s, p, mine)
 }
 
 // scatterShared cuts the blocks into strips. The root posts a strip for each rank, and each rank takes its own.
@@ -61,36 +69,4 @@ func (x *collective) scatterShared(p, mine []byte, segment int) error {
 		}
 		return x.take(turn)
 	})
-}
-
-// scatterTree is gatherTree backwards. A rank has blocks from its own upwards. It passes the upper half of them
-// to the rank that they begin with.
-func (x *collective) scatterTree(p, mine []byte) error {
-	n, block := x.c.size, len(mine)
-	v := (x.c.rank - x.root + n) % n
-	bit := 1
-	for ; bit < n && v&bit == 0; bit *= 2 {
-	}
-	room := min(bit, n-v)
-	s := borrow(room * block)
-	defer s.giveBack()
-	q := s.bytes(room * block)
-	if v == 0 {
-		copy(q, p[x.root*block:])
-		copy(q[(n-x.root)*block:], p[:x.root*block])
-	} else if err := x.recv((v-bit+x.root)%n, q); err != nil {
-		return err
-	}
-	for bit /= 2; bit > 0; bit /= 2 {
-		if v+bit < n {
-			k := min(bit, n-v-bit)
-			if err := x.send((v+bit+x.root)%n, q[bit*block:(bit+k)*block]); err != nil {
-				return err
-			}
-		}
-	}
-	if v != 0 {
-		copy(mine, q[:block])
-	}
-	return nil
 }

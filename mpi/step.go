@@ -82,56 +82,6 @@ func (x *collective) exchange(dst int, sp []byte, src int, rp []byte) error {
 	return nil
 }
 
-// getAll adds to the step the receives of every other rank's block of p.
-func (x *collective) getAll(p []byte, b *blocks) {
-	for d := 1; d < x.c.size; d++ {
-		i := x.below(d)
-		x.get(i, b.of(p, x.t.Size, i))
-	}
-}
-
-// putAll adds to the step the sends of every other rank's block of p. It begins with the next higher rank.
-func (x *collective) putAll(p []byte, b *blocks) {
-	for d := 1; d < x.c.size; d++ {
-		i := x.above(d)
-		x.put(i, b.of(p, x.t.Size, i))
-	}
-}
-
-// spread sends every other rank its block of sp, and receives that rank's block of rp, all at once.
-func (x *collective) spread(sp []byte, sb *blocks, rp []byte, rb *blocks) error {
-	x.getAll(rp, rb)
-	x.putAll(sp, sb)
-	return x.run()
-}
-
-// recvAll receives every other rank's block of p.
-func (x *collective) recvAll(p []byte, b blocks) error {
-	x.getAll(p, &b)
-	return x.run()
-}
-
-// sendAll sends every other rank its block of p.
-func (x *collective) sendAll(p []byte, b blocks) error {
-	x.putAll(p, &b)
-	return x.run()
-}
-
-// above and below return the rank at distance d < n, modulo n.
-func (x *collective) above(d int) int {
-	if r := x.c.rank + d; r < x.c.size {
-		return r
-	}
-	return x.c.rank + d - x.c.size
-}
-
-func (x *collective) below(d int) int {
-	if r := x.c.rank - d; r >= 0 {
-		return r
-	}
-	return x.c.rank - d + x.c.size
-}
-
 // drop gives up a receive after an error, if it is still active, so that its buffer belongs to the caller
 // again. It waits for a message that has begun to arrive.
 func drop(e *engine.Engine, r engine.Request) {

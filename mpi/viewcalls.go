@@ -142,7 +142,7 @@ func Alltoallw[T any](c *Comm, send, recv []View[T]) error {
 	}
 	out.pack()
 	if c.crosses() {
-		err = x.all(bytesOf(out.row), &out.blocks, bytesOf(in.row), &in.blocks)
+		err = x.across(bytesOf(out.row), out.at, bytesOf(in.row), in.at)
 	} else {
 		err = x.alltoallv(bytesOf(out.row), out.blocks, bytesOf(in.row), in.blocks)
 	}
@@ -171,12 +171,14 @@ func flyAlltoallw[T any](c *Comm, form kind, send, recv []View[T]) (*flight, err
 	if err != nil {
 		return nil, err
 	}
-	if c.crosses() {
-		to, from := c.partners(kindAlltoallw, noRoot)
-		layRows(f, schedule.Across(to, from, out.at, in.at), out, in)
-	} else {
-		layRows(f, schedule.Alltoall(c.rank, c.size, out.at, in.at, false), out, in)
-	}
+	layRows(f, out, in, func(s *schedule.Schedule) {
+		if c.crosses() {
+			to, from := c.partners(kindAlltoallw, noRoot)
+			schedule.Across(s, to, from, out.at, in.at)
+		} else {
+			schedule.Alltoall(s, c.rank, c.size, out.at, in.at, schedule.Window)
+		}
+	})
 	return f, nil
 }
 

@@ -1,4 +1,4 @@
-// Package coll is the table that says which algorithm a collective uses. It is pure logic: package mpi has the
+// Package coll is the table that says which algorithm a collective uses. It is pure logic: package schedule has the
 // algorithms.
 //
 // A choice depends only on what all ranks of a communicator agree on: the collective, the number of ranks,

@@ -1,5 +1,7 @@
 package schedule
 
+import "math/bits"
+
 // Order is the order in which a reduction combines the contributions of n ranks. It is the same in
 // Reduce, Allreduce and ReduceScatter, for every algorithm except a ring, and on every placement of
 // the ranks: results have the same bits.
@@ -57,65 +59,36 @@ func (o Order) Partner(rank int) int {
 	return -1
 }
 
+// lowers counts the parts of lower ranks that participant v joins after its first part, in the rounds before that of a
+// bit. paired says that the first one is that of the other rank of a pair.
+func (o Order) lowers(v, bit int, paired bool) int {
+	if !paired {
+		v &^= 1
+	}
+	return bits.OnesCount(uint(v & (bit - 1)))
+}
+
 // noRoot is the root where there is none.
 const noRoot = -1
 
 // fold combines the contributions of n ranks, of which at tells where they lie, into the first of them.
-func (s *Schedule) fold(n int, at func(rank int) Span) {
+func fold(s *Schedule, n int, at func(rank int) Span) {
+	Fold(n, func(low, high int) {
+		a := at(low)
+		s.combine(a, a, at(high))
+	})
+}
+
+// Fold tells in which order to combine the contributions of n ranks: each time that of high, and what was combined with
+// it, with that of low, into low's place.
+func Fold(n int, combine func(low, high int)) {
 	o := OrderOf(n)
 	for v := range o.Extra {
-		s.combine(at(2*v), at(2*v+1))
+		combine(2*v, 2*v+1)
 	}
 	for bit := 1; bit < o.Whole; bit *= 2 {
 		for v := 0; v < o.Whole; v += 2 * bit {
-			s.combine(at(o.First(v)), at(o.First(v+bit)))
+			combine(o.First(v), o.First(v+bit))
 		}
 	}
-}
-
-// partial is an unfinished combination, and memory for the next contribution.
-type partial struct {
-	s     *Schedule
-	acc   Span
-	fixed bool // acc must not be written
-	free  []Span
-}
-
-// begin starts with the rank's own contribution of k elements. own is memory that the result may lie in; it has no
-// length if there is none. inPlace says that the contribution lies there.
-func (s *Schedule) begin(k int, own Span, inPlace bool) *partial {
-	p := &partial{s: s, acc: Span{In, 0, k}, fixed: true}
-	switch {
-	case inPlace:
-		p.acc, p.fixed = own, false
-		p.free = []Span{s.room(k)}
-	case own.Len == k && k > 0:
-		p.free = []Span{own, s.room(k)}
-	default:
-		p.free = []Span{s.room(k), s.room(k)}
-	}
-	return p
-}
-
-// spare returns memory for the next contribution. It stays spare until join.
-func (p *partial) spare() Span { return p.free[0] }
-
-// join combines the contribution in the spare memory with the rest. lower says that it is of lower
-// ranks. Only the elements [lo:hi) count from then on.
-func (p *partial) join(lower bool, lo, hi int) {
-	came := p.free[0]
-	if lower {
-		p.s.combine(came.Part(lo, hi), p.acc.Part(lo, hi))
-		if p.free = p.free[1:]; !p.fixed {
-			p.free = append(p.free, p.acc)
-		}
-		p.acc, p.fixed = came, false
-		return
-	}
-	if p.fixed {
-		to := p.free[1]
-		p.s.copy(to.Part(lo, hi), p.acc.Part(lo, hi))
-		p.acc, p.fixed, p.free = to, false, []Span{came}
-	}
-	p.s.combine(p.acc.Part(lo, hi), came.Part(lo, hi))
 }

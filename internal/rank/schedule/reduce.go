@@ -1,189 +1,159 @@
 package schedule
 
-// Reduce combines k elements of all ranks at the root. Partial results go up the tree of participants. (MPI-4.1,
-// chapter 6.9.1)
-func Reduce(rank, n, root, k int, inPlace bool) *Schedule {
-	s := &Schedule{}
-	own := Span{Out, 0, 0}
+// Reductions to one rank: k elements of all ranks are combined in the root's Out. (MPI-4.1, chapter 6.9.1)
+
+// Reduce sends partial results up the tree of participants. While a rank passes one piece on, the next one arrives.
+// inPlace says that this rank's contribution lies in Out, which only the root's may.
+func Reduce(s *Schedule, rank, n, root, k int, inPlace bool, cut Pieces) {
+	out := Span{Out, 0, 0}
 	if rank == root {
-		own.Len = k
+		out.Len = k
 	}
 	o := OrderOf(n)
 	v, top := o.Participant(rank), o.Participant(root)
-	p := s.begin(k, own, inPlace && rank == root)
-	take := func(from int) {
-		s.round()
-		s.recv(from, p.spare())
-		p.join(from < rank, 0, k)
+	partner := o.Partner(rank)
+	if partner >= 0 && o.Worker(v, root) != rank {
+		up(s, partner, Span{In, 0, k}, cut)
+		return
 	}
-	if partner := o.Partner(rank); partner >= 0 {
-		if o.Worker(v, root) != rank {
-			s.round()
-			s.send(partner, p.acc)
-			return s
+	parent := -1
+	last := 1 // the bit of the round in which it sends
+	for ; last < o.Whole && parent < 0; last *= 2 {
+		if (v^top)&last != 0 {
+			parent = o.Worker(v^last, root)
+			break
 		}
-		take(partner)
 	}
-	for bit := 1; bit < o.Whole; bit *= 2 {
-		if (v^top)&bit != 0 {
-			s.round()
-			s.send(o.Worker(v^bit, root), p.acc)
-			return s
+	if partner < 0 && last == 1 && parent >= 0 {
+		up(s, parent, Span{In, 0, k}, cut)
+		return
+	}
+	all := begin(s, k, out, inPlace && rank == root, false, o.lowers(v, last, partner >= 0))
+	pieces := cut.of(k)
+	b := Evenly(k, pieces)
+	for i := range pieces {
+		p := all.part(b(i))
+		if partner >= 0 {
+			p.take(partner, partner < rank)
 		}
-		take(o.Worker(v^bit, root))
-	}
-	s.copy(own, p.acc)
-	return s
-}
-
-// Allreduce combines k elements of all ranks on all. With halves each round halves what two participants have in
-// common (Rabenseifner), which moves less of long buffers; otherwise they exchange all. (MPI-4.1, chapter 6.9.6)
-func Allreduce(rank, n, k int, inPlace, halves bool) *Schedule {
-	s := &Schedule{}
-	out := Span{Out, 0, k}
-	o := OrderOf(n)
-	v, partner := o.Participant(rank), o.Partner(rank)
-	p := s.begin(k, out, inPlace)
-	switch {
-	case partner > rank:
-		s.round()
-		s.send(partner, p.acc)
-		s.round()
-		s.recv(partner, out)
-		return s
-	case partner >= 0:
-		s.round()
-		s.recv(partner, p.spare())
-		p.join(true, 0, k)
-	}
-	if halves {
-		s.halve(p, o, v, k)
-	} else {
-		for bit := 1; bit < o.Whole; bit *= 2 {
-			peer := o.Worker(v^bit, noRoot)
-			s.round()
-			s.recv(peer, p.spare())
-			s.send(peer, p.acc)
-			p.join(v&bit != 0, 0, k)
+		for bit := 1; bit < last; bit *= 2 {
+			p.take(o.Worker(v^bit, root), v&bit != 0)
 		}
-		s.copy(out, p.acc)
-	}
-	if partner >= 0 {
-		s.round()
-		s.send(partner, out)
-	}
-	return s
-}
-
-// halve combines until one share is left, then collects the shares on all.
-func (s *Schedule) halve(p *partial, o Order, v, k int) {
-	share := Evenly(k, o.Whole)
-	at := func(i int) int {
-		if i == o.Whole {
-			return k
+		if parent >= 0 {
+			s.send(parent, p.acc)
+		} else {
+			lo, hi := b(i)
+			s.copy(out.Part(lo, hi), p.acc)
 		}
-		lo, _ := share(i)
-		return lo
-	}
-	lo, hi := 0, o.Whole
-	var above [][2]int // the ranges that were split
-	for bit := 1; bit < o.Whole; bit *= 2 {
-		above = append(above, [2]int{lo, hi})
-		mid := (lo + hi) / 2
-		keep, give := [2]int{lo, mid}, [2]int{mid, hi}
-		if v&bit != 0 {
-			keep, give = give, keep
-		}
-		peer := o.Worker(v^bit, noRoot)
-		s.round()
-		s.recv(peer, p.spare().Part(at(keep[0]), at(keep[1])))
-		s.send(peer, p.acc.Part(at(give[0]), at(give[1])))
-		lo, hi = keep[0], keep[1]
-		p.join(v&bit != 0, at(lo), at(hi))
-	}
-	out := Span{Out, 0, k}
-	s.copy(out.Part(at(lo), at(hi)), p.acc.Part(at(lo), at(hi)))
-	for bit := o.Whole / 2; bit > 0; bit /= 2 {
-		all := above[len(above)-1]
-		above = above[:len(above)-1]
-		other := [2]int{all[0], lo}
-		if lo == all[0] {
-			other = [2]int{hi, all[1]}
-		}
-		peer := o.Worker(v^bit, noRoot)
-		s.round()
-		s.recv(peer, out.Part(at(other[0]), at(other[1])))
-		s.send(peer, out.Part(at(lo), at(hi)))
-		lo, hi = all[0], all[1]
 	}
 }
 
-// ReduceScatter combines block i of all ranks' In on rank i, into the beginning of Out. Every rank sends every other
-// its block, at once. (MPI-4.1, chapter 6.10)
-func ReduceScatter(rank, n int, b Blocks) *Schedule {
-	s := &Schedule{}
-	mine := b.of(In, rank)
-	k := mine.Len
+// up sends a contribution in pieces.
+func up(s *Schedule, to int, x Span, cut Pieces) {
+	pieces := cut.of(x.Len)
+	b := Evenly(x.Len, pieces)
+	for i := range pieces {
+		s.round()
+		s.send(to, x.Part(b(i)))
+	}
+}
+
+// take receives what another rank has combined, and joins it.
+func (p *partial) take(from int, lower bool) {
+	p.s.round()
+	p.s.recv(from, p.spare())
+	p.join(lower)
+}
+
+// ReduceCentral makes all ranks send theirs to the root, which does the work.
+func ReduceCentral(s *Schedule, rank, n, root, k int) {
+	if rank != root {
+		s.send(root, Span{In, 0, k})
+		return
+	}
+	s.copy(Span{Out, 0, k}, combined(s, rank, n, k))
+}
+
+// combined receives all others' contributions and combines them all. It returns where the result lies.
+func combined(s *Schedule, rank, n, k int) Span {
 	all := s.room(n * k)
-	at := func(r int) Span { return all.Part(r*k, (r+1)*k) }
-	s.round()
-	for d := 1; d < n; d++ {
-		from := (rank - d + n) % n
-		s.recv(from, at(from))
-	}
-	for d := 1; d < n; d++ {
-		to := (rank + d) % n
-		s.send(to, b.of(In, to))
-	}
-	s.copy(at(rank), mine)
-	s.fold(n, at)
-	s.copy(Span{Out, 0, k}, at(0))
-	return s
+	gather(s, rank, n, all.Mem, Equal(k))
+	return foldOf(s, rank, n, all, Span{In, 0, k})
 }
 
-// Scan combines k elements of the ranks up to this one. Partial results go up by doubling distances. With exclusive
-// the rank itself is left out, and rank 0's Out is left as it is. (MPI-4.1, chapter 6.11)
-func Scan(rank, n, k int, exclusive, inPlace bool) *Schedule {
-	s := &Schedule{}
-	out := Span{Out, 0, k}
-	own := out
-	if exclusive && !inPlace {
-		own.Len = 0 // the result has a place of its own
+// foldOf combines the contributions in all with the rank's own one, which is not there yet. It returns where the result
+// lies.
+func foldOf(s *Schedule, rank, n int, all, own Span) Span {
+	at := func(r int) Span { return all.Part(r*own.Len, (r+1)*own.Len) }
+	s.copy(at(rank), own)
+	fold(s, n, at)
+	return at(0)
+}
+
+// ReduceRing combines round a ring. Then each rank sends the root its block. The operator commutes.
+func ReduceRing(s *Schedule, rank, n, root, k int) {
+	acc := Span{Out, 0, k}
+	if rank != root {
+		acc = s.room(k)
 	}
-	p := s.begin(k, own, inPlace)
-	var result, low Span // of the ranks below
-	if exclusive {
-		result, low = s.room(k), s.room(k)
+	s.copy(acc, Span{In, 0, k})
+	b := Evenly(k, n)
+	ring(s, rank, n, acc, b)
+	s.round()
+	if rank != root {
+		s.send(root, acc.Part(b(rank)))
+		return
 	}
-	have := false
-	for d := 1; d < n; d *= 2 {
+	gather(s, rank, n, Out, b)
+}
+
+// ring leaves the combination of all ranks' block i in rank i's acc. The other blocks of acc are used up. Block i
+// starts at the rank above i and goes once round, so its order depends on n alone.
+func ring(s *Schedule, rank, n int, acc Span, b Blocks) {
+	longest := 0
+	for i := range n {
+		lo, hi := b(i)
+		longest = max(longest, hi-lo)
+	}
+	came := s.room(longest)
+	right, left := (rank+1)%n, (rank-1+n)%n
+	for step := 1; step < n; step++ {
+		own := acc.Part(b((rank - step - 1 + 2*n) % n))
+		in := came.Part(0, own.Len)
 		s.round()
-		if rank >= d {
-			s.recv(rank-d, p.spare())
-		}
-		if rank+d < n {
-			s.send(rank+d, p.acc)
-		}
-		if rank < d {
-			continue
-		}
-		switch {
-		case !exclusive:
-		case !have:
-			s.copy(result, p.spare())
-			have = true
-		default:
-			s.copy(low, p.spare())
-			s.combine(low, result)
-			result, low = low, result
-		}
-		p.join(true, 0, k)
+		s.recv(left, in)
+		s.send(right, acc.Part(b((rank-step+n)%n)))
+		s.combine(own, own, in)
 	}
-	switch {
-	case !exclusive:
-		s.copy(out, p.acc)
-	case have:
-		s.copy(out, result)
+}
+
+// ReduceHalving halves until each participant has one share. Then the shares go up a tree to the root.
+func ReduceHalving(s *Schedule, rank, n, root, k int, inPlace, commutes bool, cut Pieces) {
+	h := halvesOf(rank, n, root, Evenly(k, OrderOf(n).Whole))
+	if h.partner >= 0 && h.Worker(h.v, root) != rank {
+		s.send(h.partner, Span{In, 0, k})
+		return
 	}
-	return s
+	out := Span{Out, 0, 0}
+	if rank == root {
+		out.Len = k
+	}
+	p := begin(s, k, out, inPlace && rank == root, commutes, h.lowers(h.v, h.Whole, h.partner >= 0))
+	h.pairUp(&p)
+	h.halve(&p, cut)
+	acc := p.acc
+	if rank == root {
+		acc = out
+		s.copy(acc.Part(h.span(h.lo, h.hi)), p.acc.Part(h.span(h.lo, h.hi)))
+	}
+	top := h.Participant(root)
+	for bit := h.Whole / 2; bit > 0; bit /= 2 {
+		peer := h.Worker(h.v^bit, root)
+		s.round()
+		if (h.v^top)&bit != 0 {
+			s.send(peer, acc.Part(h.span(h.lo, h.hi)))
+			return
+		}
+		s.recv(peer, acc.Part(h.grow(bit)))
+	}
 }

@@ -1,27 +1,30 @@
-// Package schedule lists the messages of a collective that goes on while the program computes. It
-// is pure logic: a function of algorithm, rank, number of ranks and lengths returns the steps of
-// one rank. Package mpi makes memory of them, and the engine carries them out.
+// Package schedule has the algorithms of collectives: of which messages, copies and combinations the part of one rank
+// consists. It is pure logic: a function of algorithm, rank, number of ranks and lengths adds to a Schedule what is to be
+// done, in rounds:
 //
-//	round 0   send, receive, ...      all at once
-//	          copy, combine, ...      when all of these are over, in this order
-//	round 1   send, receive, ...
+//	messages    all at once
+//	steps       when all of these are over: copies and combinations, in their order
+//	messages    when these steps are done
 //	...
 //
-// Lengths and places are in elements. Between two ranks messages are matched in their order, so the k-th message
-// that one rank sends to another in its schedule is the k-th that the other receives from it. No rank sends to itself.
+// Package mpi gives schedules memory. A blocking call carries its schedule out itself, in its own goroutine, and keeps it
+// for the next such call. What goes on while the program computes is carried out by the engine.
 //
-// Few rounds are better than short ones: each end of a round has to be noticed while the program computes. So where
-// the lengths allow it everything goes at once. Reductions combine in the order that package mpi has, too (see Order): results
-// have the same bits as those of the blocking calls.
+// Lengths and places are in elements. Between two ranks messages are matched in their order, so the k-th message
+// that one rank sends to another is the k-th that the other receives from it. No rank sends to itself.
+//
+// Few rounds are better than short ones for what goes on while the program computes: each end of a round has to be noticed
+// meanwhile. Reductions combine in one order (see Order), so results have the same bits whatever the algorithm. Only rings
+// have an order of their own.
 package schedule
 
-// Memory is where elements lie.
+// Memory is where elements lie. Rooms are numbered from Tmp on.
 type Memory uint8
 
 const (
 	In  Memory = iota // what the call sends. It is only read, and may be the same memory as Out
 	Out               // what the call receives
-	Tmp               // memory of the call
+	Tmp               // the first room: memory of the call
 )
 
 // Span is a range of elements.
@@ -32,32 +35,6 @@ type Span struct {
 
 // Part returns the range [lo:hi) of a span.
 func (s Span) Part(lo, hi int) Span { return Span{s.Mem, s.Off + lo, hi - lo} }
-
-// Message is sent to or received from a peer.
-type Message struct {
-	Peer int
-	Recv bool
-	Span
-}
-
-// Step is done between rounds. A copy makes Dst equal to Src. A combination replaces Dst by Dst combined with Src,
-// where Dst is of lower ranks.
-type Step struct {
-	Combine  bool
-	Dst, Src Span
-}
-
-// Round is a set of messages, then steps.
-type Round struct {
-	Messages []Message
-	Steps    []Step
-}
-
-// Schedule is what one rank does. It needs Tmp elements of memory besides the program's.
-type Schedule struct {
-	Rounds []Round
-	Tmp    int
-}
 
 // Blocks tells where in a buffer the block of each rank lies.
 type Blocks func(rank int) (lo, hi int)
@@ -76,45 +53,38 @@ func (b Blocks) of(m Memory, i int) Span {
 	return Span{m, lo, hi - lo}
 }
 
-// Finish makes sure that there is a round, for callers that have to do something after the last one.
-func (s *Schedule) Finish() { s.last() }
+// Pieces cuts long messages: elements of Size bytes into pieces of about Bytes bytes. If Bytes is 0, there is one piece.
+type Pieces struct{ Size, Bytes int }
 
-// round adds a round. The last one is where messages and steps go.
-func (s *Schedule) round() { s.Rounds = append(s.Rounds, Round{}) }
-
-func (s *Schedule) last() *Round {
-	if len(s.Rounds) == 0 {
-		s.round()
+// of returns into how many pieces k elements are cut.
+func (p Pieces) of(k int) int {
+	if bytes := k * p.Size; p.Bytes > 0 && bytes > p.Bytes {
+		return (bytes + p.Bytes - 1) / p.Bytes
 	}
-	return &s.Rounds[len(s.Rounds)-1]
+	return 1
 }
 
-func (s *Schedule) send(peer int, x Span) {
-	r := s.last()
-	r.Messages = append(r.Messages, Message{peer, false, x})
-}
-
-func (s *Schedule) recv(peer int, x Span) {
-	r := s.last()
-	r.Messages = append(r.Messages, Message{peer, true, x})
-}
-
-func (s *Schedule) copy(dst, src Span) {
-	if dst != src && dst.Len > 0 {
-		r := s.last()
-		r.Steps = append(r.Steps, Step{false, dst, src})
+// gather adds the receives of all others' blocks.
+func gather(s *Schedule, rank, n int, m Memory, b Blocks) {
+	for d := 1; d < n; d++ {
+		from := rank - d
+		if from < 0 {
+			from += n
+		}
+		s.recv(from, b.of(m, from))
 	}
 }
 
-func (s *Schedule) combine(dst, src Span) {
-	if dst.Len > 0 {
-		r := s.last()
-		r.Steps = append(r.Steps, Step{true, dst, src})
+// scatter adds the sends of all others' blocks. It begins with the next higher rank.
+func scatter(s *Schedule, rank, n int, m Memory, b Blocks) {
+	for d := 1; d < n; d++ {
+		to := rank + d
+		if to >= n {
+			to -= n
+		}
+		s.send(to, b.of(m, to))
 	}
 }
 
-// room returns k more elements of Tmp.
-func (s *Schedule) room(k int) Span {
-	s.Tmp += k
-	return Span{Tmp, s.Tmp - k, k}
-}
+// Whole is one block of k elements for all ranks.
+func Whole(k int) Blocks { return func(int) (int, int) { return 0, k } }
