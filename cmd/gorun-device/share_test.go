@@ -132,7 +132,7 @@ func TestLeaves(t *testing.T) {
 	}
 	j.until(id, regexp.MustCompile("device opencl:0: process"))
 	out, err = wait()
-	for _, want := range []string{right, "device 0 # hot: 2 device(s) moved to " + j.other, `"nodes" is not to be understood`, "there is nowhere to go", "exit status 3: nobody watches this node any more"} {
+	for _, want := range []string{right, "device 0 # hot: 2 device(s) moved to " + j.other, `"nodes" is not to be understood`, "there is nowhere to go", "exit status 3: this node is not watched any more"} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%v: no %q in %s", err, want, out)
 		}

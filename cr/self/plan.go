@@ -142,7 +142,7 @@ func refusal(t reflect.Type) error {
 	case reflect.Interface:
 		what = "an interface may hold anything; use a concrete type"
 	case reflect.Chan:
-		what = "a channel cannot be saved; make it anew on restart"
+		what = "a channel cannot be saved; make it again on restart"
 	case reflect.Func:
 		what = "a function cannot be saved"
 	case reflect.Uintptr, reflect.UnsafePointer:

@@ -12,10 +12,10 @@ import (
 // refusals are what ssh says, and what to do about it. The first that fits counts.
 var refusals = []struct{ says, text string }{
 	{"Could not resolve hostname", "there is no host of that name: is it written right, and known to the resolver (getent hosts %[1]s)?"},
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key has changed: if the node was set up anew, ssh-keygen -R %[1]s and then ssh %[1]s once by hand; else somebody may be in between"},
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key has changed: if the node was set up again, ssh-keygen -R %[1]s and then ssh %[1]s once by hand; else there may be a man in the middle"},
 	{"Host key verification failed", "its host key is not known here: ssh %[1]s once by hand and accept the key, or have it in known_hosts (ssh-keyscan)"},
 	{"No matching host key", "its host key is of a kind that this ssh does not take: see HostKeyAlgorithms in ssh_config"},
-	{"Permission denied", "it lets nobody in without a password, and gorun asks for none: have a key there (ssh-copy-id %[1]s) and, if the key has a passphrase, an agent with it (ssh-add)"},
+	{"Permission denied", "it lets no user in without a password, and gorun asks for none: have a key there (ssh-copy-id %[1]s) and, if the key has a passphrase, an agent with it (ssh-add)"},
 	{"Too many authentication failures", "the ssh agent has offered too many keys: name the one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)"},
 	{"Connection refused", "nothing listens there: is its sshd running? For another port give -ssh \"ssh -p PORT\", or name it in ~/.ssh/config"},
 	{"Connection timed out", "it does not answer: is it up, and does a firewall keep ssh out?"},

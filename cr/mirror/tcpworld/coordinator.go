@@ -39,7 +39,7 @@ func (c *Config) defaults() error {
 	return nil
 }
 
-var errNoSecret = errors.New("tcpworld: no secret: whoever reaches the address could join")
+var errNoSecret = errors.New("tcpworld: no secret: any process that reaches the address could join")
 
 // Coordinate runs the coordinator of a world on a listener, which it closes, until the world is over. It returns nil if the function of each rank
 // has returned nil, else an error that says what has ended the world: the first rank that failed, or the ranks that no spare could

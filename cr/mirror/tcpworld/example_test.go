@@ -75,7 +75,7 @@ func ExampleJoin() {
 	// Output:
 	// rank 0
 	// <nil>
-	// tcpworld: no secret: whoever reaches the address could join
+	// tcpworld: no secret: any process that reaches the address could join
 }
 
 func ExampleWorld_Send() {

@@ -79,7 +79,7 @@ func (a *agent) monitor(command, job string, unwatch chan struct{}) {
 	killed := a.killed || a.live == 0 || a.unwatch != unwatch // by ourselves
 	a.mu.Unlock()
 	if err != nil && !killed {
-		a.words(fmt.Sprintf("%s: %v: nobody watches this node any more", command, err))
+		a.words(fmt.Sprintf("%s: %v: this node is not watched any more", command, err))
 	}
 }
 

@@ -290,7 +290,7 @@ func (h *head) choose(left []int) {
 			ev.Refused = c.Any && h.opt.From != nil // its beginning is a snapshot that is damaged
 			if start := beginning(nil); !ev.Refused && h.canRead(&start) != nil {
 				ev.Refused = true
-				h.say("the job cannot begin anew: %v", h.canRead(&start))
+				h.say("the job cannot start over: %v", h.canRead(&start))
 			}
 		}
 		h.feed(ev)

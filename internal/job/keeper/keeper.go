@@ -138,7 +138,7 @@ func callHome(told <-chan os.Signal) (oob.Stream, error) {
 	defer stop(nil)
 	go func() {
 		in.ReadByte() // no data follows: a return means the end of the input
-		stop(errors.New("whoever started this keeper has gone"))
+		stop(errors.New("the process that started this keeper is gone"))
 	}()
 	go func() {
 		select {

@@ -115,7 +115,7 @@ func Read(s *snapshot.Snapshot, f func([]image.Source) error) error {
 	return err
 }
 
-var errNoDebug = errors.New("-debug holds a rank of a snapshot of whole processes; one of back-end self starts its program anew: start gorun restart under a debugger, or let the program wait")
+var errNoDebug = errors.New("-debug holds a rank of a snapshot of whole processes; one of back-end self starts its program from the top: start gorun restart under a debugger, or let the program wait")
 
 // checkResize says why a snapshot cannot go on with so many ranks; 0: with as many as it has. It reads the tables of
 // its images.

@@ -103,7 +103,7 @@ func (j *Job) cannotMove(ranks []int) string {
 	}
 	for rank := range l.ranks {
 		if !l.ranks[rank].moves {
-			return fmt.Sprintf("rank %d's program was built with an older gorun, which does not let ranks move: build it anew, or use gorun checkpoint -stop and gorun restart", rank)
+			return fmt.Sprintf("rank %d's program was built with an older gorun, which does not let ranks move: build it again, or use gorun checkpoint -stop and gorun restart", rank)
 		}
 	}
 	return ""

@@ -158,7 +158,7 @@ func serveShelf(c io.ReadWriter, find func(rank, copy int) (string, store.Reader
 	}
 }
 
-var errOlder = errors.New("this program was built with an older gorun, which knows of no restart with another number of ranks: build it anew")
+var errOlder = errors.New("this program was built with an older gorun, which does not support a restart with another number of ranks: build it again")
 
 // serveReader answers reads.
 func serveReader(c io.ReadWriter, source func() (store.Reader, error)) {

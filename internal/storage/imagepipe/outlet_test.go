@@ -267,7 +267,7 @@ func TestShelf(t *testing.T) {
 	if _, err := Library(path).Image(0, 0).Open(); !errors.Is(err, ErrProtocol) {
 		t.Error(err)
 	}
-	if _, err := File(o.Path).Open(); err == nil || !strings.Contains(err.Error(), "build it anew") {
+	if _, err := File(o.Path).Open(); err == nil || !strings.Contains(err.Error(), "build it again") {
 		t.Errorf("a program that knows of one image alone: %v", err)
 	}
 }

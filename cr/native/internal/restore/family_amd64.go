@@ -71,7 +71,7 @@ func (r *restore) prepareFamily() error {
 		if err == nil {
 			var st os.FileInfo
 			if st, err = os.Stat(s.Dir); s.DirGone || err != nil || !st.IsDir() {
-				err = fileError(s.Dir, "make the folder anew", "the working directory is not there")
+				err = fileError(s.Dir, "make the folder again", "the working directory is not there")
 			}
 		}
 		if err != nil {

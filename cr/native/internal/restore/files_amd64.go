@@ -337,11 +337,11 @@ func (d *descriptors) makeDeleted(f *state.File) (int, error) {
 			return -1, fileError(f.Path, remedy, "it was deleted: %w", err)
 		}
 		if made, err = d.keep(nameless(f.Path)); err != nil {
-			return -1, fileError(f.Path, remedy, "making it anew without a name: %w", err)
+			return -1, fileError(f.Path, remedy, "making it again without a name: %w", err)
 		}
 		d.deleted[f.Inode] = made
 		if err := writeAll(made, content); err != nil {
-			return -1, fileError(f.Path, remedy, "making it anew without a name: %w", err)
+			return -1, fileError(f.Path, remedy, "making it again without a name: %w", err)
 		}
 	}
 	fd, err := d.keep(reopen(made, f.Flags&^unix.O_NOFOLLOW))

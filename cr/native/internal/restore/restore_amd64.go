@@ -203,7 +203,7 @@ func (r *restore) prepare() (err error) {
 		if err == nil {
 			err = fs.ErrNotExist
 		}
-		return fileError(r.state.Dir, "make the folder anew", "the working directory: %w", err)
+		return fileError(r.state.Dir, "make the folder again", "the working directory: %w", err)
 	}
 	r.files = &descriptors{
 		reopener: reopener{policy: r.o.Files, tag: r.o.Tag, shared: r.o.Shared, rank: r.o.Rank},
