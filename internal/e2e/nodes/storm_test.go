@@ -79,7 +79,7 @@ func (c *cluster) storm(rng *rand.Rand, number int, memory bool, of []blow, want
 func (s *storm) begin() {
 	args := append(s.flags(s.c.file("gorun")), "-np", "4", "-cr="+s.cr, "-keep", "3")
 	args = append(args, s.kept.flags(s)...)
-	s.j = s.c.begin(s.head, "", append(args, s.c.file("march"), "-steps", lossSteps, "-end", s.end, "-log", s.log, "-pause", "5ms")...)
+	s.j = s.c.begin(s.head, "", append(args, s.c.file("march"), "-steps", lossSteps, "-end", s.end, "-log", s.log)...)
 }
 
 // flags completes a command line that runs gorun on the nodes that there are.

@@ -27,7 +27,7 @@ import (
 
 var (
 	steps  = flag.Int("steps", 100, "`number` of steps")
-	pause  = flag.Duration("pause", time.Millisecond, "`time` between two steps")
+	pause  = flag.Duration("pause", 10*time.Millisecond, "`time` between two steps")
 	log    = flag.String("log", "", "`file` that all ranks write to")
 	end    = flag.String("end", "", "`file` whose appearance ends the march; it goes on for ever before that, the sum is that of -steps")
 	empty  = flag.Bool("empty", false, "only Init and Finalize")
