@@ -28,7 +28,7 @@ func TestFolderOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(machine.Name, twoslots.Shelf) { t.Error("it was taken over") }
+	adopt := func(machine.Name, twoslots.Slots) { t.Error("it was taken over") }
 	if err := s.claim(map[machine.Name]*piece{}, adopt); err != nil {
 		t.Error(err)
 	}

@@ -27,7 +27,7 @@ func tryRecord(t *testing.T, text, data []byte) {
 	}
 	pieces := map[machine.Name]*piece{}
 	defer s.close(pieces)
-	s.load(s.own, pieces, func(machine.Name, twoslots.Shelf) {})
+	s.load(s.own, pieces, func(machine.Name, twoslots.Slots) {})
 	for n, p := range pieces {
 		if n.Members() == nil {
 			t.Errorf("%v was taken", n)

@@ -16,7 +16,7 @@ import (
 
 // claim takes over the content of unlocked folders of the description. What cannot be read is left
 // alone: it does not count.
-func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Shelf)) error {
+func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Slots)) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (s *storage) claim(pieces map[machine.Name]*piece, adopt func(machine.Name,
 }
 
 // load reads a folder.
-func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Shelf)) {
+func (s *storage) load(dir string, pieces map[machine.Name]*piece, adopt func(machine.Name, twoslots.Slots)) {
 	var t told
 	if !readJSON(filepath.Join(dir, "life.json"), &t) {
 		return

@@ -39,7 +39,7 @@ func TestProgramHolds(t *testing.T) {
 			if code != 1 || !strings.Contains(errs, "checkpoints have been held off for 20ms, by rank 0 in ") || !strings.Contains(errs, "rank_test.go:") {
 				t.Errorf("exit %d, %s", code, errs)
 			}
-			if out := h.must("status", id); !strings.Contains(out, "by rank 0 in command_test.section at ") {
+			if out := h.must("status", id); !strings.Contains(out, "by rank 0 in cli_test.section at ") {
 				t.Errorf("status: %s", out)
 			}
 			q := h.start("", "checkpoint", "-stop", id)

@@ -18,7 +18,7 @@ func TestHangs(t *testing.T) {
 	id := h.jobID(p, file)
 	says := func(s *control.Status, rank int, call, what string) bool {
 		for _, w := range s.Ranks[rank].Waits {
-			if w.Call == call && strings.Contains(w.Site, "/command/rank_test.go:") && strings.HasPrefix(w.What, what) && w.For > 0 {
+			if w.Call == call && strings.Contains(w.Site, "/cli/rank_test.go:") && strings.HasPrefix(w.What, what) && w.For > 0 {
 				return true
 			}
 		}
@@ -38,7 +38,7 @@ func TestHangs(t *testing.T) {
 		t.Error(out)
 	}
 	out := h.must("stacks", "-rank", "0", id)
-	if !strings.Contains(out, "command_test.hang(") || strings.Contains(out, "rank 1 (") {
+	if !strings.Contains(out, "cli_test.hang(") || strings.Contains(out, "rank 1 (") {
 		t.Error(out)
 	}
 	if out := h.must("stacks", id); strings.Count(out, "\ngoroutine 1 [") != 3 {

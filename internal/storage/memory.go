@@ -32,7 +32,7 @@ type memory struct {
 	policy protect.Policy // nil: each image lies on its own node alone
 	own    *mem.Memory    // of the head's node
 	copier *holder.Copier
-	door   *listener.Door
+	door   *listener.Listener
 
 	tended tended
 	told   bool // the user was told how much memory it takes
@@ -217,7 +217,7 @@ func (m *memory) sources(ctx context.Context, life int, to string, from []string
 		if name == own {
 			t, err = m.ownDoor(number, rendezvous.Keeper, life)
 		} else {
-			t, err = f.KeeperWay(ctx, to, life, name)
+			t, err = f.KeeperTicket(ctx, to, life, name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("from node %s: %w", name, err)

@@ -103,7 +103,7 @@ type Nodes interface {
 	Memories(kind string) []node.Peer
 	Flush(ctx context.Context, to string, o *wire.Flush, progress func(int64)) (wire.Flushed, error)
 	Copy(ctx context.Context, to string, o *wire.Copy) error
-	KeeperWay(ctx context.Context, from string, life int, to string) (rendezvous.Ticket, error)
+	KeeperTicket(ctx context.Context, from string, life int, to string) (rendezvous.Ticket, error)
 }
 
 // Config describes the job of a Service.

@@ -188,7 +188,7 @@ func (o *Source) Served(name, host string, moved []string, passes func(node stri
 // Folder returns the folder that an agent wants to read on a node, or "" and the name of the store
 // there if it is not a folder. The agent may read the store with the images that the life begins
 // with, and that of a move.
-func (o *Source) Folder(to wire.WayTo, moved []string) (folder, store string, err error) {
+func (o *Source) Folder(to wire.TicketFor, moved []string) (folder, store string, err error) {
 	place, known := o.place(to.Store)
 	switch {
 	case to.Store == "":

@@ -236,7 +236,7 @@ func (a *agent) obey(m *oob.Msg) error {
 		return a.places.far.Handle(m.Data)
 	case oob.Located:
 		return a.toldWhere(m)
-	case oob.Way:
+	case oob.Ticket:
 		return a.places.ways.told(m)
 	case oob.Bring:
 		return a.brings(m)
@@ -314,7 +314,7 @@ func (a *agent) up(r *rankProc, m oob.Msg) {
 		m = a.makesRoom(r, m)
 	case oob.Written:
 		m = a.selfWritten(r, m)
-	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Cut, oob.Files, oob.Way, oob.Bring, oob.KillAll, oob.Signal, oob.Ping, oob.Meter, oob.Alarm:
+	case oob.Exit, oob.Output, oob.Spawn, oob.Bound, oob.Cut, oob.Files, oob.Ticket, oob.Bring, oob.KillAll, oob.Signal, oob.Ping, oob.Meter, oob.Alarm:
 		return // not a rank's to say
 	case oob.Dests:
 		a.mu.Lock()

@@ -28,7 +28,7 @@ func (p *places) near(name string) (*mem.Near, error) {
 	if p.memory == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), nearWithin)
 		defer cancel()
-		s, _, err := p.ways.call(ctx, wire.WayTo{Node: name}, holder.Word)
+		s, _, err := p.ways.call(ctx, wire.TicketFor{Node: name}, holder.Word)
 		if err != nil {
 			return nil, fmt.Errorf("the memory of node %s: %w", name, err)
 		}
@@ -67,7 +67,7 @@ func (o inMemory) Held(ctx context.Context, set string) (all []parity.Held, err 
 
 // at is the memory of another node.
 func (o inMemory) at(ctx context.Context, name string) remote.Served {
-	if direct := o.ways.directly(ctx, wire.WayTo{Node: name, Store: o.name}); direct != nil {
+	if direct := o.ways.directly(ctx, wire.TicketFor{Node: name, Store: o.name}); direct != nil {
 		return direct
 	}
 	return o.far.Store(wire.StoreAt(o.name, name))

@@ -30,7 +30,7 @@ func (o others) Find(ctx context.Context, set, piece string) ([]node.Peer, error
 	var have []node.Peer
 	for _, info := range all {
 		if info.Name == piece && info.Node != o.node {
-			if direct := o.ways.directly(ctx, wire.WayTo{Node: info.Node, Store: o.name}); direct != nil {
+			if direct := o.ways.directly(ctx, wire.TicketFor{Node: info.Node, Store: o.name}); direct != nil {
 				have = append(have, node.Peer{Node: info.Node, Files: direct})
 			}
 			have = append(have, node.Peer{Node: info.Node, Files: o.far.Store(wire.StoreAt(o.name, info.Node))})

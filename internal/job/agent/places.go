@@ -31,7 +31,7 @@ import (
 // places are the stores of an agent's order.
 type places struct {
 	far  *remote.Client // the head, in stores of other nodes
-	ways *ways          // to other nodes
+	ways *tickets       // to other nodes
 
 	mu    sync.Mutex
 	open  map[string]store.Store // by the name in the order
@@ -42,7 +42,7 @@ type places struct {
 
 func newPlaces(head *wire.Queue, index int) *places {
 	return &places{
-		open: map[string]store.Store{}, lists: map[[2]string][]store.Info{}, ways: newWays(head, index),
+		open: map[string]store.Store{}, lists: map[[2]string][]store.Info{}, ways: newTickets(head, index),
 		far: remote.NewClient(func(p []byte) error {
 			head.Send(oob.Msg{Kind: oob.Files, From: oob.AgentAddr(index), To: oob.Head, Data: p})
 			return nil
@@ -181,15 +181,15 @@ func (a *agent) writtenBy(r *rankProc, cfg *oob.CaptureConfig) (file string, wri
 // outlets are those of a rank.
 type outlets struct {
 	mu   sync.Mutex
-	all  []*imagepipe.Outlet
+	all  []*imagepipe.Pipe
 	over bool
 }
 
 // add adds one, and ends those before it: a rank writes or reads one image at a time.
-func (o *outlets) add(one *imagepipe.Outlet) {
+func (o *outlets) add(one *imagepipe.Pipe) {
 	o.mu.Lock()
 	before, over := o.all, o.over
-	o.all = []*imagepipe.Outlet{one}
+	o.all = []*imagepipe.Pipe{one}
 	o.mu.Unlock()
 	for _, b := range before {
 		b.Close()

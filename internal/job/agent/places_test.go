@@ -49,7 +49,7 @@ func written(t *testing.T, folder, set, piece string) string {
 // far is a node b that has images, which a head and a door offer.
 type far struct {
 	there string // its folder
-	way   wire.Way
+	way   wire.Ticket
 	asked int // of the head, for bytes: frames after the way was told
 	says  []string
 }
@@ -93,8 +93,8 @@ func farBench(t *testing.T, np int, f *far, change func(*wire.Order)) (b *bench,
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Kind == oob.Way {
-				b.send(oob.Msg{Kind: oob.Way, From: oob.Head, To: oob.AgentAddr(0), A: m.A, Data: wire.JSON(f.way)})
+			if m.Kind == oob.Ticket {
+				b.send(oob.Msg{Kind: oob.Ticket, From: oob.Head, To: oob.AgentAddr(0), A: m.A, Data: wire.JSON(f.way)})
 			}
 			if m.Kind == oob.Files {
 				f.asked++
@@ -134,7 +134,7 @@ func TestFetch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &far{there: there, way: wire.Way{Ticket: wire.JSON(ticket), Store: "7"}}
+	f := &far{there: there, way: wire.Ticket{Ticket: wire.JSON(ticket), Store: "7"}}
 	fetched(t, f)
 	if f.asked > 2 || f.says != nil { // each rank asks who has it
 		t.Errorf("%d frames by way of the head, %q", f.asked, f.says)
@@ -152,7 +152,7 @@ func TestFetchByHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for why, way := range map[string]wire.Way{"connection refused": {Ticket: wire.JSON(ticket)}, "not today": {Err: "not today"}, "": {Head: true}} {
+	for why, way := range map[string]wire.Ticket{"connection refused": {Ticket: wire.JSON(ticket)}, "not today": {Err: "not today"}, "": {Head: true}} {
 		f := &far{way: way}
 		fetched(t, f)
 		if f.asked < 3 {
@@ -175,7 +175,7 @@ func TestFetchBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &far{way: wire.Way{Ticket: wire.JSON(ticket), Store: "7"}}
+	f := &far{way: wire.Ticket{Ticket: wire.JSON(ticket), Store: "7"}}
 	if fetched(t, f); f.asked < 3 {
 		t.Errorf("%d frames by way of the head", f.asked)
 	}
@@ -199,7 +199,7 @@ func fetched(t *testing.T, f *far) {
 
 // A rank whose image cannot be had is told with the node that wrote it.
 func TestFetchFails(t *testing.T) {
-	b, here, serve := farBench(t, 1, &far{way: wire.Way{Head: true}}, func(o *wire.Order) { o.Images[0][0].Digest = strings.Repeat("0", 64) })
+	b, here, serve := farBench(t, 1, &far{way: wire.Ticket{Head: true}}, func(o *wire.Order) { o.Images[0][0].Digest = strings.Repeat("0", 64) })
 	if m := serve(oob.Exit); m.B != 0 || !strings.Contains(string(m.Data), "snapshot 1") || !strings.Contains(string(m.Data), "node b has written it") {
 		t.Errorf("%+v %s", m, m.Data)
 	}

@@ -121,6 +121,9 @@ func jobsIn(place string) (jobs []*Record, err error) {
 	defer root.Close()
 	sweeps := lock(root, lockWithin) == nil && same(root, place) // if the lock is held, another process sweeps
 	entries, err := os.ReadDir(within(root, "."))
+	if errors.Is(err, fs.ErrNotExist) { // another command has found it empty and removed it
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -69,15 +69,15 @@ func (n *node) copied(m *oob.Msg) {
 	}
 }
 
-// KeeperWay returns how the holder of a node, or the head, reaches another. from is the caller's name.
-func (f *Fleet) KeeperWay(ctx context.Context, from string, life int, to string) (rendezvous.Ticket, error) {
+// KeeperTicket returns how the holder of a node, or the head, reaches another. from is the caller's name.
+func (f *Fleet) KeeperTicket(ctx context.Context, from string, life int, to string) (rendezvous.Ticket, error) {
 	f.mu.Lock()
 	i := f.byName(from)
 	f.mu.Unlock()
 	if i < 0 {
 		return rendezvous.Ticket{}, fmt.Errorf("the job has no node %s", from)
 	}
-	t, _, err := f.Way(ctx, &Agent{Node: i}, rendezvous.Keeper, life, to, "")
+	t, _, err := f.Ticket(ctx, &Agent{Node: i}, rendezvous.Keeper, life, to, "")
 	return t, err
 }
 

@@ -59,7 +59,7 @@ type machine struct {
 	asked  int64  // when it asked for the lease that was granted last
 	got    []byte // the program that it was provided with
 
-	shut    bool            // it does not answer who wants its door opened
+	shut    bool            // it does not answer who wants its listener opened
 	door    listener.Opened // what it answers
 	doors   int             // how often it was asked
 	folders []string        // that it was told of
@@ -202,11 +202,11 @@ func (m *machine) obey(conn *oob.Conn, f *oob.Msg) error {
 	case oob.End:
 		m.agents[f.A].Close()
 		return conn.Send(oob.Msg{Kind: oob.Ended, A: f.A, Data: []byte("killed")})
-	case oob.Door:
+	case oob.Listen:
 		if m.doors++; m.shut {
 			return nil
 		}
-		return conn.Send(oob.Msg{Kind: oob.Door, Data: wire.JSON(m.door)})
+		return conn.Send(oob.Msg{Kind: oob.Listen, Data: wire.JSON(m.door)})
 	case oob.Folder:
 		m.folders = append(m.folders, string(f.Data))
 	case oob.Provide:

@@ -55,7 +55,7 @@ const (
 // Fleet is the nodes of a job. Its methods may be called from any goroutine.
 type Fleet struct {
 	cfg     Config
-	home    *rendezvous.Home // nil: no node needs one
+	home    *rendezvous.Listener // nil: no node needs one
 	own     *wire.NodeInfo
 	awaited Awaited       // nil: the manager starts the keepers
 	logins  chan struct{} // full: as many come up, keepers or agents, as may at once

@@ -52,7 +52,7 @@ type node struct {
 	conn     *oob.Conn        // to the keeper; nil: there is none
 	queue    *wire.Queue      // to conn
 	files    files            // on the node; made with queue
-	door     nodeDoor
+	listener nodeListener
 	granter  *lease.Granter
 	granted  time.Time // the last time
 	fell     time.Time // it was lost because it was silent, since about then
@@ -79,7 +79,7 @@ func newNode(f *Fleet, i int, n hosts.Node) *node {
 	return &node{
 		Node: n, f: f, number: i, since: time.Now(), granter: lease.NewGranter(f.cfg.Terms), agents: map[uint64]*Agent{}, requests: map[uint64]request{}, flushes: map[uint64]*flushing{}, copies: map[uint64]chan wire.Copied{},
 		leased: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}), left: make(chan struct{}), gone: make(chan struct{}),
-		door: nodeDoor{opened: make(chan struct{})},
+		listener: nodeListener{opened: make(chan struct{})},
 	}
 }
 
@@ -149,8 +149,8 @@ func (n *node) take(m *oob.Msg) {
 		}
 	case oob.Flushed:
 		n.flushed(m)
-	case oob.Door:
-		n.door.open(n, m)
+	case oob.Listen:
+		n.listener.open(n, m)
 	case oob.Copied:
 		n.copied(m)
 	case oob.Leaving:

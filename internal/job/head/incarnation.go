@@ -192,8 +192,8 @@ func (inc *incarnation) message(l *link, m *oob.Msg) {
 	case m.Kind == oob.Files:
 		inc.files(l, m)
 		return
-	case m.Kind == oob.Way:
-		inc.way(l, m)
+	case m.Kind == oob.Ticket:
+		inc.ticket(l, m)
 		return
 	case m.Kind == oob.Bring:
 		inc.brought(l, m)

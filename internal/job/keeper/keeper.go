@@ -156,13 +156,13 @@ func callHome(told <-chan os.Signal) (oob.Stream, error) {
 
 // keeper is the process. Its state belongs to run's goroutine, except fields that mu guards.
 type keeper struct {
-	conn  *oob.Conn
-	head  *wire.Queue
-	info  *wire.NodeInfo
-	done  chan uint64 // numbers of agents of which nothing is left
-	stage stage
-	files *files
-	door  *listener.Door // nil: not needed so far
+	conn     *oob.Conn
+	head     *wire.Queue
+	info     *wire.NodeInfo
+	done     chan uint64 // numbers of agents of which nothing is left
+	stage    stage
+	files    *files
+	listener *listener.Listener // nil: nobody needs it
 
 	flushes *flushes
 	memory  *mem.Memory // images of this node's ranks, and mirrors of others
@@ -349,8 +349,8 @@ func (k *keeper) obey(m *oob.Msg) error {
 		k.files.folder(m)
 	case oob.Files:
 		return k.files.server.Handle(m.Data)
-	case oob.Door:
-		k.openDoor()
+	case oob.Listen:
+		k.listen()
 	case oob.Flush:
 		k.flushes.order(m)
 	case oob.Copy:
@@ -366,8 +366,8 @@ const farewell = 200 * time.Millisecond
 func (k *keeper) leave() error {
 	k.files.server.Close()
 	k.flushes.close()
-	if k.door != nil {
-		k.door.Close()
+	if k.listener != nil {
+		k.listener.Close()
 	}
 	k.mu.Lock()
 	for _, g := range k.agents {

@@ -63,7 +63,7 @@ func orphanAgent() {
 // head is the other side of a keeper.
 type head struct {
 	t      *testing.T
-	home   *rendezvous.Home
+	home   *rendezvous.Listener
 	cmd    *exec.Cmd
 	conn   *oob.Conn
 	said   bytes.Buffer
@@ -420,7 +420,7 @@ func TestNoTicket(t *testing.T) {
 	}
 }
 
-// A keeper opens its door when it is asked, and others read there what the head has named. The door goes with it.
+// A keeper opens its listener when it is asked, and others read there what the head has named. The listener goes with it.
 func TestDoor(t *testing.T) {
 	h := start(t)
 	folder := t.TempDir()
@@ -434,8 +434,8 @@ func TestDoor(t *testing.T) {
 	h.send(oob.Msg{Kind: oob.Folder, A: 4, Data: []byte(folder)})
 	var o, again listener.Opened
 	for _, o := range []*listener.Opened{&o, &again} {
-		h.send(oob.Msg{Kind: oob.Door})
-		if err := json.Unmarshal(h.expect(oob.Door).Data, o); err != nil || o.Key == nil {
+		h.send(oob.Msg{Kind: oob.Listen})
+		if err := json.Unmarshal(h.expect(oob.Listen).Data, o); err != nil || o.Key == nil {
 			t.Fatalf("%+v, %v", o, err)
 		}
 	}
@@ -458,6 +458,6 @@ func TestDoor(t *testing.T) {
 	h.send(oob.Msg{Kind: oob.KillAll, B: oob.Goodbye})
 	h.left()
 	if _, err := listener.Call(t.Context(), ticket, listener.Files); err == nil {
-		t.Error("the door is open without its keeper")
+		t.Error("the listener is open without its keeper")
 	}
 }

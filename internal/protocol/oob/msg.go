@@ -120,11 +120,11 @@ const (
 	Held    // head>rank: no checkpoint is taken until Release; A as in Hold
 	Release // rank>head: checkpoints may be taken again; A as in Hold
 
-	Way     // agent>head: A number of the question; Data JSON of wire.WayTo: how it reaches a node. head>agent: A as there; Data JSON of wire.Way
+	Ticket  // agent>head: A number of the question; Data JSON of wire.TicketFor: how it reaches a node. head>agent: A as there; Data JSON of wire.Ticket
 	Lookup  // rank>head: A a rank whose address it needs; its agent answers if it has heard it
 	Located // head>rank: A as in Lookup; Data a wireup.Book with it
 
-	Door // head>keeper: open the door. keeper>head: Data JSON of listener.Opened
+	Listen // head>keeper: open the listener. keeper>head: Data JSON of listener.Opened
 
 	Flush   // head>keeper: copy images of the node into another store. A number of the order; Data JSON of wire.Flush, none: give it up
 	Flushed // keeper>head: A as in Flush; Data JSON of wire.Flushed, or none and B bytes that are done

@@ -55,7 +55,7 @@
 //
 // # The stream
 //
-// Home and caller own the streams that Accept and Call return. Close ends both directions, and
+// Listener and caller own the streams that Accept and Call return. Close ends both directions, and
 // waits at most a tenth of a second for a peer that reads nothing. There is no keepalive: leases
 // detect dead peers.
 //

@@ -19,7 +19,7 @@ import (
 )
 
 // eventually waits for a state of the home's counts.
-func eventually(t *testing.T, h *Home, what string, ok func(Stats) bool) {
+func eventually(t *testing.T, h *Listener, what string, ok func(Stats) bool) {
 	t.Helper()
 	testenv.Until(t, func() string {
 		if s := h.Stats(); !ok(s) {
@@ -30,7 +30,7 @@ func eventually(t *testing.T, h *Home, what string, ok func(Stats) bool) {
 }
 
 // knock connects to a home, as anybody can.
-func knock(t *testing.T, h *Home) net.Conn {
+func knock(t *testing.T, h *Listener) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", h.address())
 	if err != nil {
@@ -90,11 +90,11 @@ func TestTranscript(t *testing.T) {
 // caller goes through change.
 type proxy struct {
 	net.Listener
-	h      *Home
+	h      *Listener
 	change func(home io.Writer, from io.Reader)
 }
 
-func between(t *testing.T, h *Home, change func(home io.Writer, from io.Reader)) *proxy {
+func between(t *testing.T, h *Listener, change func(home io.Writer, from io.Reader)) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *proxy) carry(c net.Conn) {
 }
 
 // record returns all bytes that a caller with this ticket sends: the handshake, the proof, and a word.
-func record(t *testing.T, h *Home, ticket Ticket) []byte {
+func record(t *testing.T, h *Listener, ticket Ticket) []byte {
 	t.Helper()
 	var sent bytes.Buffer
 	p := between(t, h, func(home io.Writer, from io.Reader) { io.Copy(home, io.TeeReader(from, &sent)) })
@@ -438,7 +438,7 @@ func TestManyCallers(t *testing.T) {
 
 // middle is a man in the middle: he ends the caller's TLS with a certificate of his own and has another
 // connection to the home. What he hears on one he says on the other.
-func middle(t *testing.T, h *Home) (own *Home, answered <-chan []byte) {
+func middle(t *testing.T, h *Listener) (own *Listener, answered <-chan []byte) {
 	t.Helper()
 	own = open(t, Config{}) // for its key
 	l, err := tls.Listen("tcp", "127.0.0.1:0", own.tls)

@@ -49,7 +49,7 @@ func (slow) Yield() {
 func TestMoveOff(t *testing.T) {
 	for _, c := range []struct{ ranks, moves int }{{1, 1}, {10_000, 0}} {
 		moves := 0
-		var p Pace
+		var p Backoff
 		p.Init(Config{Ranks: c.ranks, MoveOff: func() { moves++ }})
 		for waits := 0; waits == 0 || moves < c.moves; waits++ {
 			// one is enough unless the system ran somebody else for all the while

@@ -84,7 +84,7 @@ func TestTurn(t *testing.T) {
 		looks int
 	}{{1, seatEvery, 0}, {10_000, seatEvery, 1}, {10_000, 1, 0}} {
 		r := newRoamer()
-		var p Pace
+		var p Backoff
 		p.Init(Config{Ranks: c.ranks, Seat: r.Seat})
 		p.Turn(c.turn)
 		if r.looks != c.looks {

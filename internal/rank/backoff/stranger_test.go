@@ -17,7 +17,7 @@ type cpu struct {
 	ranks  time.Duration // how long ranks of the job do
 	yields int
 	lost   time.Duration
-	rank   Pace
+	rank   Backoff
 }
 
 func newCPU(ranks int) *cpu {

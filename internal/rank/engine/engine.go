@@ -105,7 +105,7 @@ type Engine struct {
 	inWait     atomic.Bool
 	wantOut    atomic.Bool
 	outOfWait  chan struct{} // capacity 1: the one in Waiter.Wait has left it
-	pace       backoff.Pace
+	pace       backoff.Backoff
 	rotate     int    // WaitAny's fairness
 	misses     uint64 // see missed
 

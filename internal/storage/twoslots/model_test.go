@@ -9,7 +9,7 @@ import (
 )
 
 // The model: a job on three nodes, its head, and frames between them that arrive at any time. All that the rule is about is the
-// shipped Shelf and Newest. The test tries every order of steps, with up to two nodes that are lost at any moment, and compares what a
+// shipped Slots and Newest. The test tries every order of steps, with up to two nodes that are lost at any moment, and compares what a
 // recovery finds with what was written.
 
 const (
@@ -77,7 +77,7 @@ type state struct {
 	lost     uint8 // how many nodes were lost
 	now      [mostSpec]frame
 	stale    [mostSpec]frame // of what was given up
-	shelves  [mostSpec]Shelf
+	shelves  [mostSpec]Slots
 	data     [mostSpec][2]content
 }
 
@@ -291,7 +291,7 @@ func (m *model) deliver(s *state, i int, late bool) {
 }
 
 // filling is the snapshot that a shelf is being filled with.
-func filling(s *Shelf, or Cut) Cut {
+func filling(s *Slots, or Cut) Cut {
 	for i := range s.slots {
 		if sl := &s.slots[i]; sl.cut != (Cut{}) && !sl.whole {
 			return sl.cut
@@ -340,7 +340,7 @@ func (m *model) lose(s state, n int) {
 	}
 	for i, sp := range m.specs {
 		if sp.holder == n {
-			s.shelves[i], s.data[i] = Shelf{}, [2]content{}
+			s.shelves[i], s.data[i] = Slots{}, [2]content{}
 		}
 	}
 	s.running = false
@@ -438,7 +438,7 @@ func TestMutants(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	var s Shelf
+	var s Slots
 	if err := s.Restart(2, Cut{1, 5}); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ type Cluster struct {
 	stops       bool      // the snapshot under way is the last
 	held        []oob.Msg // what would keep the ranks from going on after it; see Fail
 	timers      []*time.Timer
-	shelf       *imagepipe.Outlet // of the images of another number of ranks; nil: there are none
+	shelf       *imagepipe.Pipe // of the images of another number of ranks; nil: there are none
 }
 
 // New starts a job of n ranks.

@@ -156,7 +156,7 @@ type Machine struct {
 	goneFor string
 	said    twoslots.Cut // newest that this rank has said to be Ready
 	times   []int64
-	shelves map[Name]*twoslots.Shelf
+	shelves map[Name]*twoslots.Slots
 	count   counts
 	mutant  mutant
 }
@@ -176,10 +176,10 @@ const (
 )
 
 // New returns the machine of a rank that holds nothing.
-func New(rank int) *Machine { return &Machine{rank: rank, shelves: map[Name]*twoslots.Shelf{}} }
+func New(rank int) *Machine { return &Machine{rank: rank, shelves: map[Name]*twoslots.Slots{}} }
 
 // Adopt takes over a piece that was found, with its known state.
-func (m *Machine) Adopt(n Name, s twoslots.Shelf) { m.shelves[n] = &s }
+func (m *Machine) Adopt(n Name, s twoslots.Slots) { m.shelves[n] = &s }
 
 // Held lists the held pieces, whole or not.
 func (m *Machine) Held() []Name {
@@ -233,7 +233,7 @@ func (m *Machine) decided(d Msg) []Action {
 	m.started, m.done, m.gone, m.said = d.Cut, d.Cut, twoslots.Cut{}, d.Cut
 	for _, n := range m.plan.Held(m.rank) {
 		if m.shelves[n] == nil {
-			m.shelves[n] = new(twoslots.Shelf)
+			m.shelves[n] = new(twoslots.Slots)
 		}
 	}
 	for n, s := range m.shelves {

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/listener"
 )
 
-// The way to a node is a ticket to its door, which is opened once. Its own addresses come behind the one by which the
+// The way to a node is a ticket to its listener, which is opened once. Its own addresses come behind the one by which the
 // head knows it.
 func TestWay(t *testing.T) {
 	w := newWorld(t, 2)
@@ -26,7 +26,7 @@ func TestWay(t *testing.T) {
 	}
 	agents := begin(t, f, 1, "0:[0 1] 1:[2 3]")
 	for _, folder := range []string{"/images", "/images", ""} {
-		ticket, store, err := f.Way(t.Context(), agents[0], 0, 1, address(1), folder)
+		ticket, store, err := f.Ticket(t.Context(), agents[0], 0, 1, address(1), folder)
 		if err != nil || (store == "") != (folder == "") || ticket.Node != 0 || ticket.Agent != 0 || ticket.Life != 1 {
 			t.Fatalf("%v, %q, %v", ticket, store, err)
 		}
@@ -43,10 +43,10 @@ func TestWay(t *testing.T) {
 		t.Errorf("asked %d times, told of %q", m.doors, m.folders)
 	}
 	m.mu.Unlock()
-	if _, _, err := f.Way(t.Context(), agents[1], 1, 1, address(0), ""); err == nil || !strings.Contains(err.Error(), "no port is free") {
+	if _, _, err := f.Ticket(t.Context(), agents[1], 1, 1, address(0), ""); err == nil || !strings.Contains(err.Error(), "no port is free") {
 		t.Errorf("a node without a door: %v", err)
 	}
-	if _, _, err := f.Way(t.Context(), agents[1], 1, 1, "nowhere", ""); err == nil {
+	if _, _, err := f.Ticket(t.Context(), agents[1], 1, 1, "nowhere", ""); err == nil {
 		t.Error("a way to nowhere")
 	}
 }
@@ -62,11 +62,11 @@ func TestNoWay(t *testing.T) {
 	agents := begin(t, f, 1, "0:[0]")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, _, err := f.Way(ctx, agents[0], 0, 1, address(0), ""); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := f.Ticket(ctx, agents[0], 0, 1, address(0), ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	w.nodes[address(0)].conn.Close()
-	if _, _, err := f.Way(t.Context(), agents[0], 0, 1, address(0), ""); !errors.Is(err, ErrLost) {
+	if _, _, err := f.Ticket(t.Context(), agents[0], 0, 1, address(0), ""); !errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
 }

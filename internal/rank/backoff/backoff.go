@@ -21,8 +21,8 @@ type Config struct {
 // crowded reports whether ranks share CPUs.
 func (c *Config) crowded() bool { return c.Ranks > runtime.NumCPU() }
 
-// Pace is how one rank waits.
-type Pace struct {
+// Backoff is how one rank waits.
+type Backoff struct {
 	Looks     int // how often a receive looks by the shortcut before anything else
 	spin      time.Duration
 	check     int // polls between looks at the clock
@@ -86,7 +86,7 @@ const (
 )
 
 // Init makes it the pace of a rank.
-func (p *Pace) Init(c Config) {
+func (p *Backoff) Init(c Config) {
 	p.moveOff, p.hurry, p.seat.Seat = c.MoveOff, c.Hurry, c.Seat
 	if p.now == nil {
 		p.now = time.Now
@@ -95,7 +95,7 @@ func (p *Pace) Init(c Config) {
 }
 
 // Set sets the pace for the number of ranks on the machine.
-func (p *Pace) Set(c Config) {
+func (p *Backoff) Set(c Config) {
 	p.Looks, p.spin, p.check, p.stranger.most = looks, spin, check, longSlice
 	if c.crowded() {
 		p.Looks, p.spin, p.check, p.stranger.most = 1, 0, 1, lostShared
@@ -103,7 +103,7 @@ func (p *Pace) Set(c Config) {
 }
 
 // Shares reports whether this rank shares its CPU with others.
-func (p *Pace) Shares() bool { return p.spin == 0 }
+func (p *Backoff) Shares() bool { return p.spin == 0 }
 
 // Spell is the time since a poll last found something. The zero value begins a new one.
 type Spell struct {
@@ -114,7 +114,7 @@ type Spell struct {
 }
 
 // Rest passes the time after a poll that found nothing. It reports false when it is time to sleep.
-func (p *Pace) Rest(s *Spell, y Yielder) bool {
+func (p *Backoff) Rest(s *Spell, y Yielder) bool {
 	if s.polls++; s.polls < p.check {
 		return true
 	}
@@ -126,7 +126,7 @@ func (p *Pace) Rest(s *Spell, y Yielder) bool {
 }
 
 // restAlone is Rest for a rank with a CPU of its own.
-func (p *Pace) restAlone(s *Spell, y Yielder) bool {
+func (p *Backoff) restAlone(s *Spell, y Yielder) bool {
 	if s.yields == 0 {
 		now := p.now()
 		if s.begun.IsZero() {
@@ -155,7 +155,7 @@ func (p *Pace) restAlone(s *Spell, y Yielder) bool {
 }
 
 // restShared is Rest for a rank that shares its CPU with others.
-func (p *Pace) restShared(s *Spell, y Yielder) bool {
+func (p *Backoff) restShared(s *Spell, y Yielder) bool {
 	if p.stranger.stay != 0 && p.stranger.here(p.now()) {
 		return false
 	}
@@ -163,7 +163,7 @@ func (p *Pace) restShared(s *Spell, y Yielder) bool {
 }
 
 // yieldOn yields as often as a rank does before it sleeps. It reports false when it has.
-func (p *Pace) yieldOn(s *Spell, y Yielder) bool {
+func (p *Backoff) yieldOn(s *Spell, y Yielder) bool {
 	if s.yields == yields {
 		return false
 	}
@@ -178,7 +178,7 @@ func (p *Pace) yieldOn(s *Spell, y Yielder) bool {
 }
 
 // yield yields at begun, and draws conclusions from how long that takes.
-func (p *Pace) yield(begun time.Time, y Yielder) {
+func (p *Backoff) yield(begun time.Time, y Yielder) {
 	y.Yield()
 	now := p.now()
 	took := now.Sub(begun)
@@ -194,7 +194,7 @@ func (p *Pace) yield(begun time.Time, y Yielder) {
 }
 
 // Turn is called before each turn of a team, with its number. Now and then the rank goes to its seat.
-func (p *Pace) Turn(number uint64) {
+func (p *Backoff) Turn(number uint64) {
 	if number%seatEvery == 0 && p.seat.Seat != nil && p.Shares() {
 		p.seat.look(p.now())
 	}
@@ -202,7 +202,7 @@ func (p *Pace) Turn(number uint64) {
 
 // YieldTurn lets ranks whose lines a turn waits for have the CPU. It reports false if another
 // program would get it.
-func (p *Pace) YieldTurn(y Yielder) bool {
+func (p *Backoff) YieldTurn(y Yielder) bool {
 	switch {
 	case p.stranger.stay != 0 && p.stranger.here(p.now()):
 		return false
@@ -215,4 +215,4 @@ func (p *Pace) YieldTurn(y Yielder) bool {
 }
 
 // SharesWith reports whether a rank may share this rank's CPU, as far as is known.
-func (p *Pace) SharesWith(rank int) bool { return p.seat.Seat == nil || p.seat.SharedWith(rank) }
+func (p *Backoff) SharesWith(rank int) bool { return p.seat.Seat == nil || p.seat.SharedWith(rank) }

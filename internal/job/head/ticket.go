@@ -15,64 +15,64 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/wire"
 )
 
-// wayWithin bounds the wait for a keeper that opens its door.
-const wayWithin = 5 * time.Second
+// ticketWithin bounds the wait for a keeper that opens its listener.
+const ticketWithin = 5 * time.Second
 
-// way tells an agent how it reaches a node directly.
-func (inc *incarnation) way(l *link, m *oob.Msg) {
-	answer := func(w wire.Way) {
-		l.out.Send(oob.Msg{Kind: oob.Way, From: oob.Head, To: oob.AgentAddr(l.index), A: m.A, Data: wire.JSON(w)})
+// ticket tells an agent how it reaches a node directly.
+func (inc *incarnation) ticket(l *link, m *oob.Msg) {
+	answer := func(w wire.Ticket) {
+		l.out.Send(oob.Msg{Kind: oob.Ticket, From: oob.Head, To: oob.AgentAddr(l.index), A: m.A, Data: wire.JSON(w)})
 	}
-	var to wire.WayTo
+	var to wire.TicketFor
 	folder, store, err := "", "", json.Unmarshal(m.Data, &to)
 	if err == nil {
 		folder, store, err = inc.source.Folder(to, inc.movedFrom())
 	}
 	if err == nil && inc.h.storage.HasMemory() && store == inc.memoryOf(to) && (l.kept == nil || to.Node == inc.h.storage.OwnName()) {
-		answer(inc.ownWay(l, store))
+		answer(inc.ownTicket(l, store))
 		return
 	}
 	if err == nil && l.kept == nil {
 		err = errors.New("the job is on one machine")
 	}
 	if err != nil {
-		answer(wire.Way{Err: err.Error()})
+		answer(wire.Ticket{Err: err.Error()})
 		return
 	}
 	go func() { // a keeper may have to be waited for
-		ctx, cancel := context.WithTimeoutCause(context.Background(), wayWithin, fmt.Errorf("its keeper has not answered within %v", wayWithin))
+		ctx, cancel := context.WithTimeoutCause(context.Background(), ticketWithin, fmt.Errorf("its keeper has not answered within %v", ticketWithin))
 		defer cancel()
-		t, folderName, err := inc.h.fleet.Way(ctx, l.kept, l.index, inc.n, to.Node, folder)
+		t, folderName, err := inc.h.fleet.Ticket(ctx, l.kept, l.index, inc.n, to.Node, folder)
 		switch {
 		case errors.Is(err, fleet.ErrOwn):
-			answer(wire.Way{Head: true})
+			answer(wire.Ticket{Head: true})
 		case err != nil:
-			answer(wire.Way{Err: err.Error()})
+			answer(wire.Ticket{Err: err.Error()})
 		default:
-			answer(wire.Way{Ticket: wire.JSON(t), Store: cmp.Or(store, folderName)})
+			answer(wire.Ticket{Ticket: wire.JSON(t), Store: cmp.Or(store, folderName)})
 		}
 	}()
 }
 
 // memoryOf is the name at a door of the memory that an agent wants to read, "" if it wants its own.
-func (inc *incarnation) memoryOf(to wire.WayTo) string {
+func (inc *incarnation) memoryOf(to wire.TicketFor) string {
 	if to.Store == "" {
 		return ""
 	}
 	return mem.Kind
 }
 
-// ownWay is the way to the head's own node, where memory is.
-func (inc *incarnation) ownWay(l *link, store string) wire.Way {
+// ownTicket is the ticket to the head's own node, where memory is.
+func (inc *incarnation) ownTicket(l *link, store string) wire.Ticket {
 	number := 0
 	if l.kept != nil {
 		number = l.kept.Node
 	}
 	t, err := inc.h.storage.Ticket(number, l.index, inc.n)
 	if err != nil {
-		return wire.Way{Err: err.Error()}
+		return wire.Ticket{Err: err.Error()}
 	}
-	return wire.Way{Ticket: wire.JSON(t), Store: store}
+	return wire.Ticket{Ticket: wire.JSON(t), Store: store}
 }
 
 // files answers an agent that asks for images of other nodes.

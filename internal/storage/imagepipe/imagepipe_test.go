@@ -17,7 +17,7 @@ import (
 )
 
 // piece offers a store's piece for writing and for reading.
-func piece(t *testing.T) (st store.Store, write, read *Outlet) {
+func piece(t *testing.T) (st store.Store, write, read *Pipe) {
 	t.Helper()
 	st = store.OpenDir(t.TempDir())
 	if err := st.Begin(t.Context(), "s"); err != nil {

@@ -68,8 +68,8 @@ type Caller struct {
 	Local             net.Addr // where it has reached us
 }
 
-// Home is a listener for callers with a ticket.
-type Home struct {
+// Listener is a listener for callers with a ticket.
+type Listener struct {
 	job       string
 	keys      keys
 	addresses []string
@@ -96,7 +96,7 @@ type arrival struct {
 }
 
 // Listen opens a home, on all addresses of this machine.
-func Listen(cfg Config) (*Home, error) {
+func Listen(cfg Config) (*Listener, error) {
 	secret := cfg.Secret
 	if secret == nil {
 		secret = make([]byte, 32)
@@ -118,7 +118,7 @@ func Listen(cfg Config) (*Home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("home: %w", err)
 	}
-	h := &Home{job: cfg.Job, keys: k, listener: l, limits: cfg.Limits, done: make(chan struct{})}
+	h := &Listener{job: cfg.Job, keys: k, listener: l, limits: cfg.Limits, done: make(chan struct{})}
 	h.limits.defaults()
 	h.places = make(chan struct{}, h.limits.Unproved)
 	h.waiting = make(chan struct{}, h.limits.Waiting)
@@ -169,11 +169,11 @@ func reachable(extra []string, port int) (list []string, err error) {
 }
 
 // Addresses are where the home can be called, by preference.
-func (h *Home) Addresses() []string { return h.addresses }
+func (h *Listener) Addresses() []string { return h.addresses }
 
 // Ticket invites a caller: agent i of a node in a life, or the node's keeper. It panics if a number
 // is negative.
-func (h *Home) Ticket(node, agent, life int) Ticket {
+func (h *Listener) Ticket(node, agent, life int) Ticket {
 	id := identity{node, agent, life}
 	err := id.check()
 	if err == nil {
@@ -186,7 +186,7 @@ func (h *Home) Ticket(node, agent, life int) Ticket {
 }
 
 // Stats returns the counts of connections.
-func (h *Home) Stats() Stats {
+func (h *Listener) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.stats
@@ -196,7 +196,7 @@ func (h *Home) Stats() Stats {
 
 // Accept waits for the next caller that has proved its identity. The stream belongs to the caller
 // of Accept. After Close the error is net.ErrClosed.
-func (h *Home) Accept() (Caller, oob.Stream, error) {
+func (h *Listener) Accept() (Caller, oob.Stream, error) {
 	select {
 	case <-h.done: // return no more callers, even if some wait
 		return Caller{}, nil, net.ErrClosed
@@ -212,7 +212,7 @@ func (h *Home) Accept() (Caller, oob.Stream, error) {
 }
 
 // Close ends the home and every connection that Accept has not returned. It does not block.
-func (h *Home) Close() error {
+func (h *Listener) Close() error {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -237,7 +237,7 @@ func (h *Home) Close() error {
 }
 
 // listen takes connections, each into a place.
-func (h *Home) listen() {
+func (h *Listener) listen() {
 	defer h.running.Done()
 	const first, last = 5 * time.Millisecond, time.Second
 	pause := first
@@ -274,7 +274,7 @@ func (h *Home) listen() {
 
 // place takes a place, if necessary that of the oldest connection. It reports false if the home is
 // closed.
-func (h *Home) place() bool {
+func (h *Listener) place() bool {
 	select {
 	case h.places <- struct{}{}:
 		return true
@@ -297,7 +297,7 @@ func (h *Home) place() bool {
 }
 
 // enter notes a connection without proof; nil if the home is closed.
-func (h *Home) enter(c *conn) *list.Element {
+func (h *Listener) enter(c *conn) *list.Element {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -309,7 +309,7 @@ func (h *Home) enter(c *conn) *list.Element {
 
 // dropOldest ends the connection that has been without proof for the longest, if it has had its time. Otherwise
 // it returns how long to wait.
-func (h *Home) dropOldest(grace time.Duration) (wait time.Duration) {
+func (h *Listener) dropOldest(grace time.Duration) (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.unproved.Front()
@@ -328,7 +328,7 @@ func (h *Home) dropOldest(grace time.Duration) (wait time.Duration) {
 }
 
 // leave removes a connection from those without proof. It reports whether it is still there.
-func (h *Home) leave(e *list.Element, c *conn) bool {
+func (h *Listener) leave(e *list.Element, c *conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unproved.Remove(e) // nothing happens if it is not in the list any more
@@ -336,14 +336,14 @@ func (h *Home) leave(e *list.Element, c *conn) bool {
 }
 
 // count adds to a field of the stats.
-func (h *Home) count(n *int) {
+func (h *Listener) count(n *int) {
 	h.mu.Lock()
 	*n++
 	h.mu.Unlock()
 }
 
 // hear lets a connection prove its identity. It owns the connection and its place.
-func (h *Home) hear(raw *conn, e *list.Element) {
+func (h *Listener) hear(raw *conn, e *list.Element) {
 	defer h.running.Done()
 	defer func() { <-h.places }()
 	raw.SetDeadline(raw.since.Add(h.limits.Time))
@@ -367,7 +367,7 @@ func (h *Home) hear(raw *conn, e *list.Element) {
 }
 
 // claimed reads the identity that the other side claims.
-func (h *Home) claimed(t *tls.Conn) (c claim, x []byte, err error) {
+func (h *Listener) claimed(t *tls.Conn) (c claim, x []byte, err error) {
 	if err = t.Handshake(); err != nil {
 		return
 	}
@@ -383,7 +383,7 @@ func (h *Home) claimed(t *tls.Conn) (c claim, x []byte, err error) {
 }
 
 // admit answers a caller whose proof is right, and leaves it to Accept.
-func (h *Home) admit(t *tls.Conn, raw *conn, id identity, proof [32]byte) {
+func (h *Listener) admit(t *tls.Conn, raw *conn, id identity, proof [32]byte) {
 	select {
 	case h.waiting <- struct{}{}:
 	default:

@@ -62,8 +62,8 @@ var ErrProtocol = errors.New("malformed frame of an image's stream")
 // ErrStranger says that the other side belongs to another user.
 var ErrStranger = errors.New("the other side of an image's stream belongs to another user")
 
-// Outlet is offered to child processes until it is closed. One connection writes the piece; any number read it.
-type Outlet struct {
+// Pipe is offered to child processes until it is closed. One connection writes the piece; any number read it.
+type Pipe struct {
 	Path string // for the child
 
 	l      *net.UnixListener
@@ -80,13 +80,13 @@ type Outlet struct {
 
 // Writer offers a piece that is to be written. create is called when the child begins it. Its context ends with the
 // offer.
-func Writer(piece string, create func(context.Context) (store.Writer, error)) (*Outlet, error) {
-	return offer(piece, &Outlet{create: create})
+func Writer(piece string, create func(context.Context) (store.Writer, error)) (*Pipe, error) {
+	return offer(piece, &Pipe{create: create})
 }
 
 // Reader offers a piece to be read. source is called for each connection. Its context ends with the offer.
-func Reader(piece string, source func(context.Context) (store.Reader, error)) (*Outlet, error) {
-	return offer(piece, &Outlet{source: source})
+func Reader(piece string, source func(context.Context) (store.Reader, error)) (*Pipe, error) {
+	return offer(piece, &Pipe{source: source})
 }
 
 // Find finds a copy, counted from 0, of the image of a rank. It returns the path of a file that the child can read, or a
@@ -95,9 +95,9 @@ type Find func(ctx context.Context, rank, copy int) (path string, r store.Reader
 
 // Shelf offers the images of all ranks of a snapshot. find is called for each connection, with a context that ends with the
 // offer. The child opens them through a Library.
-func Shelf(find Find) (*Outlet, error) { return offer("images", &Outlet{find: find}) }
+func Shelf(find Find) (*Pipe, error) { return offer("images", &Pipe{find: find}) }
 
-func offer(piece string, o *Outlet) (*Outlet, error) {
+func offer(piece string, o *Pipe) (*Pipe, error) {
 	if err := store.CheckPiece(piece); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func address(name string) *net.UnixAddr {
 
 // Close ends the offer. A piece that is being written is given up. It returns when all its
 // goroutines have ended.
-func (o *Outlet) Close() {
+func (o *Pipe) Close() {
 	o.end()
 	o.l.Close()
 	o.mu.Lock()
@@ -132,7 +132,7 @@ func (o *Outlet) Close() {
 	o.served.Wait()
 }
 
-func (o *Outlet) accept() {
+func (o *Pipe) accept() {
 	accept.Each(o.l.AcceptUnix, func(c *net.UnixConn) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -145,7 +145,7 @@ func (o *Outlet) accept() {
 	})
 }
 
-func (o *Outlet) serve(c net.Conn) {
+func (o *Pipe) serve(c net.Conn) {
 	defer func() {
 		o.mu.Lock()
 		delete(o.conns, c)

@@ -1,7 +1,7 @@
 // Package twoslots is the rule by which snapshots in the memory of nodes are kept and found again. It is a pure state
 // machine: no bytes, clocks or connections.
 //
-// A holder has a Shelf for each piece that it holds (an image, a replica, a parity shard). A shelf has two slots, so
+// A holder has a Slots for each piece that it holds (an image, a replica, a parity shard). A shelf has two slots, so
 // that a snapshot in the making never costs the one before:
 //
 //	Begin(8, 7 is complete)   the slot that does not have 7 is given up, and filled
@@ -47,9 +47,9 @@ func (c Cut) String() string { return fmt.Sprintf("snapshot %d of life %d", c.Se
 // MostMembers is the largest number of parts that a piece may consist of.
 const MostMembers = 64
 
-// Shelf is the room of one piece at one holder. Its zero value belongs to no life: Restart comes first. It is
+// Slots is the room of one piece at one holder. Its zero value belongs to no life: Restart comes first. It is
 // comparable, and not safe for concurrent use.
-type Shelf struct {
+type Slots struct {
 	life     uint32
 	from     Cut // the life began with it
 	complete Cut // the newest that is known to be complete everywhere
@@ -72,7 +72,7 @@ var (
 // Restart begins a life with the snapshot that the job goes on from, the zero Cut if it begins
 // without one. All other snapshots in the shelf are dropped. A life that is not newer than the
 // present one is an error.
-func (s *Shelf) Restart(life uint32, from Cut) error {
+func (s *Slots) Restart(life uint32, from Cut) error {
 	if life <= s.life {
 		return fmt.Errorf("life %d begins after life %d: %w", life, s.life, ErrStale)
 	}
@@ -87,7 +87,7 @@ func (s *Shelf) Restart(life uint32, from Cut) error {
 
 // Begin gives up a slot for a new snapshot's piece, which comes in so many parts, and returns which. complete is the newest
 // snapshot that is complete everywhere, as the sender knows.
-func (s *Shelf) Begin(c, complete Cut, parts int) (int, error) {
+func (s *Slots) Begin(c, complete Cut, parts int) (int, error) {
 	if c.Life != s.life || c.Seq == 0 {
 		return 0, fmt.Errorf("%v in life %d: %w", c, s.life, ErrStale)
 	}
@@ -107,7 +107,7 @@ func (s *Shelf) Begin(c, complete Cut, parts int) (int, error) {
 
 // spare is the slot to give up: not the one with the complete snapshot, otherwise the one that is
 // worth less.
-func (s *Shelf) spare() int {
+func (s *Slots) spare() int {
 	a, b := &s.slots[0], &s.slots[1]
 	switch {
 	case s.keeps(a):
@@ -123,11 +123,11 @@ func (s *Shelf) spare() int {
 }
 
 // keeps reports whether a slot must not be given up.
-func (s *Shelf) keeps(sl *slot) bool { return sl.whole && sl.cut == s.complete }
+func (s *Slots) keeps(sl *slot) bool { return sl.whole && sl.cut == s.complete }
 
 // Add takes a part of a piece and returns the slot that it belongs into, and whether the piece is whole now. The
 // caller has written and checked the part; it asks where with Slot.
-func (s *Shelf) Add(c Cut, part int) (i int, whole bool, err error) {
+func (s *Slots) Add(c Cut, part int) (i int, whole bool, err error) {
 	if i, err = s.Slot(c); err != nil {
 		return 0, false, err
 	}
@@ -141,7 +141,7 @@ func (s *Shelf) Add(c Cut, part int) (i int, whole bool, err error) {
 }
 
 // Slot is where a snapshot's piece is, or is being put.
-func (s *Shelf) Slot(c Cut) (int, error) {
+func (s *Slots) Slot(c Cut) (int, error) {
 	for i := range s.slots {
 		if c != (Cut{}) && s.slots[i].cut == c {
 			return i, nil
@@ -151,7 +151,7 @@ func (s *Shelf) Slot(c Cut) (int, error) {
 }
 
 // Put says that a whole piece of the snapshot that this life began with was made again here, in the slot that it returns.
-func (s *Shelf) Put(life uint32) (int, error) {
+func (s *Slots) Put(life uint32) (int, error) {
 	if life != s.life || s.from == (Cut{}) {
 		return 0, fmt.Errorf("life %d, not %d, or it begins with nothing: %w", life, s.life, ErrStale)
 	}
@@ -167,21 +167,21 @@ func (s *Shelf) Put(life uint32) (int, error) {
 }
 
 // Complete notes that a snapshot is complete everywhere.
-func (s *Shelf) Complete(c Cut) {
+func (s *Slots) Complete(c Cut) {
 	if (c.Life == s.life || c == s.from) && c.Compare(s.complete) > 0 {
 		s.complete = c
 	}
 }
 
 // Drop forgets a snapshot that was given up before it was complete.
-func (s *Shelf) Drop(c Cut) {
+func (s *Slots) Drop(c Cut) {
 	if i, err := s.Slot(c); err == nil && c.Compare(s.complete) > 0 {
 		s.slots[i] = slot{}
 	}
 }
 
 // Missing is how many parts of a snapshot's piece have not come.
-func (s *Shelf) Missing(c Cut) int {
+func (s *Slots) Missing(c Cut) int {
 	if i, err := s.Slot(c); err == nil {
 		return bits.OnesCount64(s.slots[i].left)
 	}
@@ -196,7 +196,7 @@ type Report struct {
 }
 
 // Report reports the content of the shelf.
-func (s *Shelf) Report() Report {
+func (s *Slots) Report() Report {
 	r := Report{Life: s.life, From: s.from}
 	for i := range s.slots {
 		if s.slots[i].whole {

@@ -23,7 +23,7 @@ import (
 )
 
 // open opens a door on which "echo" answers what it hears, once the caller has been noted.
-func open(t *testing.T, more map[string]Handler) (*Door, <-chan rendezvous.Caller) {
+func open(t *testing.T, more map[string]Handler) (*Listener, <-chan rendezvous.Caller) {
 	t.Helper()
 	callers := make(chan rendezvous.Caller, 100)
 	handlers := map[string]Handler{"echo": func(c rendezvous.Caller, s oob.Stream) {
@@ -42,7 +42,7 @@ func open(t *testing.T, more map[string]Handler) (*Door, <-chan rendezvous.Calle
 }
 
 // invite is a ticket that leads over loopback.
-func invite(t *testing.T, d *Door, node, agent, life int) rendezvous.Ticket {
+func invite(t *testing.T, d *Listener, node, agent, life int) rendezvous.Ticket {
 	t.Helper()
 	k := *d.Key()
 	k.Addresses = loopback(d)
@@ -114,7 +114,7 @@ func TestClose(t *testing.T) {
 	if got := ends(t, s) + ends(t, silent); got != "" {
 		t.Errorf("heard %q", got)
 	}
-	if _, err := Call(t.Context(), invite(t, d, 1, 0, 1), "echo"); !errors.Is(err, ErrNoWay) || !strings.Contains(err.Error(), "127.0.0.1") {
+	if _, err := Call(t.Context(), invite(t, d, 1, 0, 1), "echo"); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("a closed door: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestTicket(t *testing.T) {
 		"its key of another, not token": changed(func(t *rendezvous.Ticket) { t.Fingerprint = theirs.Fingerprint }),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if s, err := Call(ctx, ticket, "echo"); !errors.Is(err, ErrNoWay) {
+		if s, err := Call(ctx, ticket, "echo"); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("a ticket %s opens it: %v", name, err)
 			s.Close()
 		}
@@ -178,7 +178,7 @@ func TestTicket(t *testing.T) {
 }
 
 // loopback is the address of a door there.
-func loopback(d *Door) []string {
+func loopback(d *Listener) []string {
 	_, port, _ := net.SplitHostPort(d.Key().Addresses[0])
 	return []string{net.JoinHostPort("127.0.0.1", port)}
 }

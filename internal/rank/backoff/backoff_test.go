@@ -8,7 +8,7 @@ import (
 // A restart that puts more ranks on a machine, or fewer, changes how they wait.
 func TestSet(t *testing.T) {
 	one, many := Config{Ranks: 1}, Config{Ranks: 8 * runtime.NumCPU()}
-	var p Pace
+	var p Backoff
 	var b Ticks
 	p.Init(one)
 	b.Set(one)

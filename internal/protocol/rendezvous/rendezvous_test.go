@@ -16,7 +16,7 @@ import (
 )
 
 // open opens a home that is called by loopback.
-func open(t testing.TB, cfg Config) *Home {
+func open(t testing.TB, cfg Config) *Listener {
 	t.Helper()
 	if cfg.Job == "" {
 		cfg.Job = "heat-1"
@@ -30,12 +30,12 @@ func open(t testing.TB, cfg Config) *Home {
 }
 
 // address is the home's on loopback.
-func (h *Home) address() string {
+func (h *Listener) address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(h.listener.Addr().(*net.TCPAddr).Port))
 }
 
 // invite is a ticket that leads over loopback.
-func (h *Home) invite(node, agent, life int) Ticket {
+func (h *Listener) invite(node, agent, life int) Ticket {
 	t := h.Ticket(node, agent, life)
 	t.Addresses = []string{h.address()}
 	return t
@@ -48,7 +48,7 @@ type acceptedCall struct {
 	err error
 }
 
-func accept(h *Home) <-chan acceptedCall {
+func accept(h *Listener) <-chan acceptedCall {
 	c := make(chan acceptedCall, 1)
 	go func() {
 		who, s, err := h.Accept()
@@ -58,7 +58,7 @@ func accept(h *Home) <-chan acceptedCall {
 }
 
 // meet calls home and returns both ends.
-func meet(t testing.TB, h *Home, ticket Ticket) (caller Caller, here, there oob.Stream) {
+func meet(t testing.TB, h *Listener, ticket Ticket) (caller Caller, here, there oob.Stream) {
 	t.Helper()
 	there, err := Call(context.Background(), ticket)
 	if err != nil {

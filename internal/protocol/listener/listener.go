@@ -5,8 +5,8 @@
 //
 //	caller: agent or keeper         head                            keeper
 //	  | Way (node b, store) ------->  |                                |
-//	  |                               | Door ------------------------> |  the first time only: it listens
-//	  |                               | <--------------- Door (Opened) |
+//	  |                               | Listener ------------------------> |  the first time only: it listens
+//	  |                               | <--------------- Listener (Opened) |
 //	  | <------- Way (ticket, name)   |                                |
 //	  |                                                                |
 //	  | TLS 1.3 and proofs, as in package rendezvous ----------------------> |
@@ -64,9 +64,9 @@ type Opened struct {
 // returns, or under it when the door itself is closed.
 type Handler func(from rendezvous.Caller, s oob.Stream)
 
-// Door listens for callers with tickets.
-type Door struct {
-	home     *rendezvous.Home
+// Listener listens for callers with tickets.
+type Listener struct {
+	home     *rendezvous.Listener
 	key      Key
 	handlers map[string]Handler
 	serving  sync.WaitGroup
@@ -84,22 +84,22 @@ const (
 )
 
 // Open opens a door. handlers serve callers, by their word.
-func Open(name string, handlers map[string]Handler) (*Door, error) {
+func Open(name string, handlers map[string]Handler) (*Listener, error) {
 	secret := make([]byte, rendezvous.MinSecret)
 	rand.Read(secret)
 	h, err := rendezvous.Listen(rendezvous.Config{Job: name, Secret: secret, Limits: rendezvous.Limits{Unproved: unproved}})
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{home: h, key: Key{name, h.Addresses(), secret}, handlers: handlers, streams: map[oob.Stream]bool{}}
+	d := &Listener{home: h, key: Key{name, h.Addresses(), secret}, handlers: handlers, streams: map[oob.Stream]bool{}}
 	d.serving.Go(d.accept)
 	return d, nil
 }
 
 // Key is the key of the door.
-func (d *Door) Key() *Key { return &d.key }
+func (d *Listener) Key() *Key { return &d.key }
 
-func (d *Door) accept() {
+func (d *Listener) accept() {
 	for {
 		c, s, err := d.home.Accept()
 		if err != nil {
@@ -133,7 +133,7 @@ func word(s oob.Stream) string {
 }
 
 // enter notes a stream. It reports false if the door is closed.
-func (d *Door) enter(s oob.Stream) bool {
+func (d *Listener) enter(s oob.Stream) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
@@ -142,7 +142,7 @@ func (d *Door) enter(s oob.Stream) bool {
 	return !d.closed
 }
 
-func (d *Door) leave(s oob.Stream) {
+func (d *Listener) leave(s oob.Stream) {
 	s.Close()
 	d.mu.Lock()
 	delete(d.streams, s)
@@ -150,7 +150,7 @@ func (d *Door) leave(s oob.Stream) {
 }
 
 // Close closes the door and all streams, and waits for their handlers.
-func (d *Door) Close() error {
+func (d *Listener) Close() error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -166,8 +166,8 @@ func (d *Door) Close() error {
 	return err
 }
 
-// ErrNoWay is wrapped by the errors of Call.
-var ErrNoWay = errors.New("the node is not reached directly")
+// ErrUnreachable is wrapped by the errors of Call.
+var ErrUnreachable = errors.New("the node is not reached directly")
 
 // Call calls at a door and says what for. The stream is the caller's.
 func Call(ctx context.Context, t rendezvous.Ticket, what string) (oob.Stream, error) {
@@ -176,11 +176,11 @@ func Call(ctx context.Context, t rendezvous.Ticket, what string) (oob.Stream, er
 	}
 	s, err := rendezvous.Call(ctx, t)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoWay, because(err))
+		return nil, fmt.Errorf("%w: %s", ErrUnreachable, because(err))
 	}
 	if _, err := s.Write(append([]byte{byte(len(what))}, what...)); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNoWay, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return s, nil
 }

@@ -116,7 +116,7 @@ func FuzzCalls(f *testing.F) {
 func TestDump(t *testing.T) {
 	dump := make(chan string)
 	go func() { dump <- string(Dump()) }()
-	text, asks := <-dump, "where.Dump("
+	text, asks := <-dump, "waitreport.Dump("
 	if !strings.HasPrefix(text, "goroutine ") || !strings.Contains(text, "TestDump(") || strings.Contains(text, asks) || Self() == 0 {
 		t.Errorf("goroutine %d, %s", Self(), text)
 	}

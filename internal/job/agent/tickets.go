@@ -24,8 +24,8 @@ const (
 	callWithin   = 4 * time.Second  // two tries of the kernel's
 )
 
-// ways are what this agent has asked for and opened.
-type ways struct {
+// tickets are what this agent has asked for and opened.
+type tickets struct {
 	head  *wire.Queue
 	index int
 	files readings
@@ -33,28 +33,28 @@ type ways struct {
 
 	mu    sync.Mutex
 	next  uint64
-	asked map[uint64]chan wire.Way
+	asked map[uint64]chan wire.Ticket
 }
 
-func newWays(head *wire.Queue, index int) *ways {
+func newTickets(head *wire.Queue, index int) *tickets {
 	say := func(text string) { fmt.Fprintln(os.Stderr, "gorun agent:", text) }
-	return &ways{head: head, index: index, say: say, asked: map[uint64]chan wire.Way{}, files: readings{open: map[wire.WayTo]*reading{}}}
+	return &tickets{head: head, index: index, say: say, asked: map[uint64]chan wire.Ticket{}, files: readings{open: map[wire.TicketFor]*reading{}}}
 }
 
 // errNearest says that the head is the nearest way to a node.
 var errNearest = errors.New("the node is the head's own")
 
 // ticket asks the head how a node is reached. store is the name of the store there.
-func (w *ways) ticket(ctx context.Context, to wire.WayTo) (t rendezvous.Ticket, store string, err error) {
+func (w *tickets) ticket(ctx context.Context, to wire.TicketFor) (t rendezvous.Ticket, store string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, ticketWithin, fmt.Errorf("the head has not told the way within %v", ticketWithin))
 	defer cancel()
-	answer := make(chan wire.Way, 1)
+	answer := make(chan wire.Ticket, 1)
 	w.mu.Lock()
 	w.next++
 	id := w.next
 	w.asked[id] = answer
 	w.mu.Unlock()
-	w.head.Send(oob.Msg{Kind: oob.Way, From: oob.AgentAddr(w.index), To: oob.Head, A: id, Data: wire.JSON(to)})
+	w.head.Send(oob.Msg{Kind: oob.Ticket, From: oob.AgentAddr(w.index), To: oob.Head, A: id, Data: wire.JSON(to)})
 	select {
 	case a := <-answer:
 		switch {
@@ -73,8 +73,8 @@ func (w *ways) ticket(ctx context.Context, to wire.WayTo) (t rendezvous.Ticket, 
 }
 
 // told takes an answer of the head.
-func (w *ways) told(m *oob.Msg) error {
-	var a wire.Way
+func (w *tickets) told(m *oob.Msg) error {
+	var a wire.Ticket
 	if err := json.Unmarshal(m.Data, &a); err != nil {
 		return fmt.Errorf("the way to a node: %w", err)
 	}
@@ -88,7 +88,7 @@ func (w *ways) told(m *oob.Msg) error {
 }
 
 // call opens a stream to a node, for the purpose that the word names.
-func (w *ways) call(ctx context.Context, to wire.WayTo, word string) (s oob.Stream, store string, err error) {
+func (w *tickets) call(ctx context.Context, to wire.TicketFor, word string) (s oob.Stream, store string, err error) {
 	t, store, err := w.ticket(ctx, to)
 	if err != nil {
 		return nil, "", err
@@ -102,7 +102,7 @@ func (w *ways) call(ctx context.Context, to wire.WayTo, word string) (s oob.Stre
 // readings are the stores of other nodes that are read directly, one stream each.
 type readings struct {
 	mu   sync.Mutex
-	open map[wire.WayTo]*reading
+	open map[wire.TicketFor]*reading
 }
 
 // reading is one of them. done is closed when it is known how it is read.
@@ -113,7 +113,7 @@ type reading struct {
 
 // directly returns a store of another node, nil if it can only be read by way of the head. The
 // detour is reported once.
-func (w *ways) directly(ctx context.Context, to wire.WayTo) *remote.Far {
+func (w *tickets) directly(ctx context.Context, to wire.TicketFor) *remote.Far {
 	w.files.mu.Lock()
 	f, known := w.files.open[to]
 	if !known {

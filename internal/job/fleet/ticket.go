@@ -13,14 +13,14 @@ import (
 	"github.com/gorun-mpi/gorun/internal/protocol/rendezvous"
 )
 
-// Ways from node to node, see package listener.
+// Tickets from node to node, see package listener.
 
 // ErrOwn says that a node is the head's own, which has no door: the agent asks the head.
+// Ticket returns how an agent of a life reaches a node directly. folder, if not empty, is a folder
+// that the agent is to read there; store is its name at the door.
 var ErrOwn = errors.New("it is the head's own node")
 
-// Way returns how an agent of a life reaches a node directly. folder, if not empty, is a folder
-// that the agent is to read there; store is its name at the door.
-func (f *Fleet) Way(ctx context.Context, from *Agent, index, life int, to, folder string) (t rendezvous.Ticket, store string, err error) {
+func (f *Fleet) Ticket(ctx context.Context, from *Agent, index, life int, to, folder string) (t rendezvous.Ticket, store string, err error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.Name == to })
 	if i < 0 {
@@ -39,13 +39,13 @@ func (f *Fleet) Way(ctx context.Context, from *Agent, index, life int, to, folde
 	if folder != "" {
 		store = n.offered(folder)
 	}
-	if !n.door.asked {
-		n.door.asked = true
-		n.queue.Send(oob.Msg{Kind: oob.Door, From: oob.Head})
+	if !n.listener.asked {
+		n.listener.asked = true
+		n.queue.Send(oob.Msg{Kind: oob.Listen, From: oob.Head})
 	}
 	f.mu.Unlock()
 	select {
-	case <-n.door.opened:
+	case <-n.listener.opened:
 	case <-n.ended:
 		return t, "", ErrLost
 	case <-ctx.Done():
@@ -53,15 +53,15 @@ func (f *Fleet) Way(ctx context.Context, from *Agent, index, life int, to, folde
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n.door.err != nil {
-		return t, "", n.door.err
+	if n.listener.err != nil {
+		return t, "", n.listener.err
 	}
-	t, err = n.door.key.Ticket(from.Node, index, life)
+	t, err = n.listener.key.Ticket(from.Node, index, life)
 	return t, store, err
 }
 
-// nodeDoor is the door of a node. opened is closed when the keeper has answered.
-type nodeDoor struct {
+// nodeListener is the listener of a node. opened is closed when the keeper has answered.
+type nodeListener struct {
 	asked  bool
 	key    *listener.Key
 	err    error
@@ -69,16 +69,16 @@ type nodeDoor struct {
 }
 
 // open takes a keeper's answer.
-func (d *nodeDoor) open(n *node, m *oob.Msg) {
+func (d *nodeListener) open(n *node, m *oob.Msg) {
 	if !d.asked || d.key != nil || d.err != nil {
 		return
 	}
 	var o listener.Opened
 	switch err := json.Unmarshal(m.Data, &o); {
 	case err != nil:
-		d.err = fmt.Errorf("its door: %w", err)
+		d.err = fmt.Errorf("its listener: %w", err)
 	case o.Key == nil || o.Err != "":
-		d.err = fmt.Errorf("it has no door: %s", o.Err)
+		d.err = fmt.Errorf("it has no listener: %s", o.Err)
 	default:
 		d.key = o.Key
 		d.key.Addresses = preferred(o.Key.Addresses, n.address)
