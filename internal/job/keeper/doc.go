@@ -19,8 +19,8 @@
 //	       <---  Remark 7         what the agent prints on standard error
 //	Folder 0 --->                 a folder of local images
 //	Files    <-->                 what is read there, see package remote
-//	Listen     --->                 opens its listener: other nodes read there, too
-//	       <---  Listen             its key, see package listener
+//	Listen   --->                 opens its listener: other nodes read there, too
+//	       <---  Listen           its key, see package listener
 //	End 7    --->                 kills it
 //	       <---  Ended 7          nothing of it is left, whatever became of it
 //	KillAll (goodbye)  --->       leaves; A 0: the job has ended well
