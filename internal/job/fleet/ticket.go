@@ -15,9 +15,9 @@ import (
 
 // Tickets from node to node, see package listener.
 
-// ErrOwn says that a node is the head's own, which has no door: the agent asks the head.
+// ErrOwn says that a node is the head's own, which has no listener: the agent asks the head.
 // Ticket returns how an agent of a life reaches a node directly. folder, if not empty, is a folder
-// that the agent is to read there; store is its name at the door.
+// that the agent is to read there; store is its name at the listener.
 var ErrOwn = errors.New("it is the head's own node")
 
 func (f *Fleet) Ticket(ctx context.Context, from *Agent, index, life int, to, folder string) (t rendezvous.Ticket, store string, err error) {

@@ -54,7 +54,7 @@ func (inc *incarnation) ticket(l *link, m *oob.Msg) {
 	}()
 }
 
-// memoryOf is the name at a door of the memory that an agent wants to read, "" if it wants its own.
+// memoryOf is the name at a listener of the memory that an agent wants to read, "" if it wants its own.
 func (inc *incarnation) memoryOf(to wire.TicketFor) string {
 	if to.Store == "" {
 		return ""
