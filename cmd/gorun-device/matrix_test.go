@@ -174,7 +174,7 @@ func (j *jobs) matrix(all []*host, restarts int) {
 			break
 		}
 		id := filepath.Join(j.dir, "id")
-		run := []string{"-np", "2", "-cr=self", "-ckpt-dir", j.dir + "/snapshots", "-ckpt-points", "15", "-jobid-file", id}
+		run := []string{"-np", "2", "-cr=self", "-ckpt-dir", j.dir + "/snapshots", "-ckpt-points", "15", "-keep", "1", "-jobid-file", id}
 		if !same("on "+from.name, j.on(from, slices.Concat(run, from.program, steps)...)) {
 			return
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -54,10 +55,9 @@ func unit(r *runner) error {
 	if r.ci || r.full { // else some of each kind
 		env = append(env, "GORUN_NATIVE_SCENES=all", "GORUN_NATIVE_PROGRAMS=all")
 	}
-	// More packages at once than there are CPUs: tests of nodes and of batch systems wait most of their time.
-	if err := r.sh(env, r.test("-p="+strconv.Itoa(runtime.NumCPU()+1), "-skip="+others, "./...")...); err != nil {
-		return err
-	}
+	// More packages at once than there are CPUs: tests of nodes and of batch systems wait most of their time. A failure
+	// leaves the other modules to be tested: one run says all that is wrong.
+	err := r.sh(env, r.test("-p="+strconv.Itoa(runtime.NumCPU()+1), "-skip="+others, "./...")...)
 	if r.full { // the larger classes; the smallest one runs above
 		if err := r.sh([]string{"GORUN_NPB=WA"}, "go", "test", "-vet=off", "-count=1", r.timeout(), "-run=Verify", "./examples/apps/npb/..."); err != nil {
 			return err
@@ -74,11 +74,9 @@ func unit(r *runner) error {
 	}
 	counts := []string{"GORUN_OFI_CHECKPOINTS=" + r.times(8, 8, 100), "GORUN_OFI_RESTARTS=" + r.times(6, 6, 100), "GORUN_DEVICE_KILLS=" + r.times(0, 12, 1000), "GORUN_DEVICE_SHARED=" + r.times(0, 0, 10), "GORUN_DEVICE_MATRIX=" + r.times(0, 0, 21)}
 	for _, dir := range nested {
-		if err := r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...); err != nil {
-			return err
-		}
+		err = errors.Join(err, r.sh(counts, slices.Insert(r.test("./..."), 1, "-C", dir)...))
 	}
-	return nil
+	return err
 }
 
 // test is a command that tests; with -full those tests, too, that take long.
