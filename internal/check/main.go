@@ -42,12 +42,12 @@ type part struct {
 
 var lanes = [][]part{
 	{
-		{"vet", "gofmt, go vet, modules tidy", vet},
 		{"unit", "unit, property, transcript and end-to-end tests, Examples", unit},
 		{"kills", "random kill -9 of ranks, agents and head, restart, compare; a program of examples, with -full all", kills},
 		{"whole", "images of whole processes: every situation, cycles of kill and restart", whole},
 	},
 	{
+		{"vet", "gofmt, go vet, modules tidy", vet},
 		{"race", "the packages with shared memory under the race detector", race},
 		{"go125", "the older of the two supported Go versions", older},
 		{"fuzz", "each fuzz target for thousands of inputs", fuzz},
