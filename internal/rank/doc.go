@@ -6,7 +6,7 @@
 //	shmcoll     collectives through memory that ranks share: boards and turns
 //	shared      what a transport through shared memory offers the engine beside rpi.Module
 //	coll        the table that says which algorithm a collective uses
-//	schedule    the messages of a collective that goes on while the program computes
+//	schedule    the algorithms of collectives, as lists of messages and steps
 //	backoff     when a waiting rank polls, yields, moves or sleeps
 //	standstill  which ranks wait for each other without end
 //	waitreport  what the goroutines of a rank wait for
