@@ -223,24 +223,11 @@ func descendants(t *testing.T, pid int) (all []int) {
 	return all
 }
 
-// TestSituationsUnprivileged judges as an ordinary user; with -short a third of all situations, another one each day.
+// TestSituationsUnprivileged judges as an ordinary user.
 func TestSituationsUnprivileged(t *testing.T) {
 	if os.Getenv(scenesVar) == "" {
 		t.Skip("set " + scenesVar)
 	}
-	program, _ := nativetest.BuildC(t, "scenes", "c")
-	if testing.Short() && os.Getenv(scenesVar) == "all" {
-		list, err := exec.Command(program).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var third []string
-		for i, name := range strings.Fields(string(list)) {
-			if i%3 == time.Now().YearDay()%3 {
-				third = append(third, name)
-			}
-		}
-		t.Setenv(scenesVar, strings.Join(third, " "))
-	}
+	nativetest.BuildC(t, "scenes", "c")
 	t.Log(nativetest.Unprivileged(t, "^TestSituations$"))
 }
